@@ -27,14 +27,14 @@ std::string_view kind_of(const struct stat& status) {
 std::string_view write_remedy(int error) {
   switch (error) {
     case ENOSPC:
-      return "make room there";
+      return "free some disk space";
     case EDQUOT:
-      return "make room within your quota";
+      return "free some space in your quota";
     case EFBIG:
       return "raise the limit on the size of files (ulimit -f)";
     case EACCES:
     case EPERM:
-      return "get permission to write there, or choose another folder";
+      return "get write permission, or choose another folder";
     case EROFS:
       return "choose a folder on another disk: this one is read-only";
     case EMFILE:

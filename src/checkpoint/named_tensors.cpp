@@ -171,9 +171,9 @@ Overlap overlap(const SafeTensorsFile& file, const std::vector<Home>& homes) {
       out.missing.push_back(h.name);
     else if (!fits && e->desc.dtype == wanted.dtype)
       out.other.push_back(
-          fmt::format("{} {}, there {}", h.name, wanted.shape.str(), e->desc.shape.str()));
+          fmt::format("{} {}, in the file {}", h.name, wanted.shape.str(), e->desc.shape.str()));
     else if (!fits)
-      out.other.push_back(fmt::format("{} {}{}, there {}{}", h.name, name_of(wanted.dtype),
+      out.other.push_back(fmt::format("{} {}{}, in the file {}{}", h.name, name_of(wanted.dtype),
                                       wanted.shape.str(), name_of(e->desc.dtype),
                                       e->desc.shape.str()));
   }

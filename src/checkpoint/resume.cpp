@@ -65,8 +65,8 @@ std::string misfit(const TrainState& state, const Session& s) {
                        s.optimizer->name);
   if (state.steps_of_epoch != s.batches->steps())
     return fmt::format(
-        "its epochs have {}, but those of this run have {}: the data, the batch size or the number "
-        "of replicas has changed",
+        "its epochs have {}, but the epochs of this run have {}: the data, the batch size or the "
+        "number of replicas has changed",
         counted(state.steps_of_epoch, "step"), s.batches->steps());
   return "";
 }

@@ -68,8 +68,8 @@ BenchArguments read_words(const std::vector<std::string>& words) {
                    "number of times each row is timed; default: 5");
   arguments.number("--seconds N", a.settings.seconds, 0.001, 3600,
                    "seconds that each row is timed per round; default: 1");
-  arguments.flag("--json", a.json, "print JSON in place of the table");
-  arguments.flag("--csv", a.csv, "print CSV in place of the table", "--json");
+  arguments.flag("--json", a.json, "print JSON instead of the table");
+  arguments.flag("--csv", a.csv, "print CSV instead of the table", "--json");
   arguments.text("--svg FILE", a.svg, "also write the picture to this file");
   arguments.hidden("--row", a.notes);
   arguments.parse(words);

@@ -123,10 +123,10 @@ void check_session(const LoadedSpec& loaded, const SpecArgument& argument, int64
 }
 
 int run_check(const std::vector<std::string>& words) {
-  Arguments arguments("check",
-                      "Reports all errors in a spec, its data and its initial weights; the exit "
-                      "code is that of the\n"
-                      "first error. At most 1000 images of each set are decoded.");
+  Arguments arguments(
+      "check",
+      "Reports all errors in a spec, its data and its initial weights; the exit code is the\n"
+      "first error's. At most 1000 images of each set are decoded.");
   SpecArgument argument;
   bool syntax = false, all_images = false;
   argument.add_to(arguments);

@@ -100,7 +100,8 @@ int run_compare(const std::vector<std::string>& words) {
   Arguments arguments(
       "compare",
       "Reports at which step two runs start to differ, and by how much. A and B are run\n"
-      "directories (runs/NAME: its newest run), files of losses (JSON lines, as metrics.jsonl or\n"
+      "directories (runs/NAME: its newest run), files of losses (JSON lines, such as metrics.jsonl "
+      "or\n"
       "what an exported program writes) or safetensors files. Steps are compared where both "
       "record\n"
       "them (log.every=1), else epochs. Exit codes: 0 the same within the tolerance, 1 they "

@@ -44,7 +44,7 @@ int run_export(const std::vector<std::string>& words) {
   argument.add_to(arguments);
   arguments.choice("--to FORMAT", to, {"torch"}, "what to write");
   arguments.text("-o,--output FILE", output,
-                 "file of the program; data that PyTorch cannot generate is written beside it as "
+                 "file of the program; data that PyTorch cannot generate is written next to it as "
                  ".npy; default: standard output");
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);

@@ -75,7 +75,7 @@ int run_init(const std::vector<std::string>& words) {
       "Writes a commented spec that trains a small net on your data: a CSV file, a folder of "
       "images "
       "(one\nfolder per class, or train/ and test/ with these), a folder of .npy or IDX files, a "
-      "text, or the name\nof a data set such as fashion_mnist.");
+      "text file, or the name\nof a data set such as fashion_mnist.");
   GuessQuery query;
   std::string out;
   bool force = false;
@@ -86,13 +86,14 @@ int run_init(const std::vector<std::string>& words) {
   arguments.flag("--force", force, "overwrite the spec if it exists");
   arguments.parse(words);
   if (query.path.empty())
-    fail(Fault::spec, "'' names no data; name a file, a folder or a data set");
+    fail(Fault::spec, "the name of the data is empty; name a file, a folder or a data set");
   DataGuess guess = guess_data(query);
   guess.name = word_of(guess.name);
   const std::string path = out.empty() ? guess.name + ".yaml" : out;
   std::error_code ignored;
   if (!force && fs::exists(fs::symlink_status(path, ignored)))
-    fail(Fault::spec, "{} exists; write --force to overwrite it, or another file with --out", path);
+    fail(Fault::spec, "{} exists; use --force to overwrite it, or choose another file with --out",
+         path);
   const std::string parent = fs::path(path).parent_path().string();
   const std::string folder = parent.empty() ? "." : parent;
   write_text(path, init_spec(guess, folder, schema_for(folder)), "; name another file with --out");
@@ -106,7 +107,7 @@ int run_init(const std::vector<std::string>& words) {
 
 Command init() {
   return {.name = "init",
-          .summary = "write a spec for a CSV, images, arrays, a text or a known data set",
+          .summary = "write a spec for a CSV file, images, arrays, text or a known data set",
           .run = run_init};
 }
 

@@ -64,11 +64,11 @@ class Writer {
   std::string text(const std::string& schema) {
     t_.comment("yaml-language-server: $schema=" + schema);
     t_.comment(
-        "Written by `dptrain init`: a start to change. `dptrain explain KEY` explains a key.");
+        "Written by `dptrain init` as a starting point. `dptrain explain KEY` explains a key.");
     for (const std::string& note : g_.notes) t_.comment(note);
     t_.line("version: 1");
     t_.line("name: " + yaml_scalar(g_.name), "runs are written to runs/NAME/1, 2, ...");
-    t_.line("seed: 0", "of initial weights and of the order of samples");
+    t_.line("seed: 0", "for the initial weights and the order of samples");
     t_.empty();
     data();
     t_.empty();
@@ -116,7 +116,8 @@ class Writer {
                 sample_.rank() == 1 ? "each column becomes about -1..1" : "(x - mean) / std");
     }
     if (images() && g_.type == "image_folder")
-      t_.line("    # - random_horizontal_flip", "mirrored images, if their classes stay the same");
+      t_.line("    # - random_horizontal_flip",
+              "mirrors images; remove it if that changes the class");
     if (g_.target_mean.empty()) return;
     t_.line("  target_transforms:");
     scaling("    - standardize", g_.target_mean, g_.target_std,
@@ -164,8 +165,8 @@ class Writer {
   }
 
   void number_layers() {
-    if (sample_.rank() > 1) t_.line("  - flatten", "all numbers of a sample in a row");
-    t_.line("  - linear: 64", "64 sums of all inputs, with weights that are learned");
+    if (sample_.rank() > 1) t_.line("  - flatten", "all numbers of a sample as one vector");
+    t_.line("  - linear: 64", "64 sums of all inputs, with learned weights");
     t_.line("  - relu", "negative numbers become 0");
     t_.line("  - linear: 64");
     t_.line("  - relu");
@@ -182,7 +183,7 @@ class Writer {
       if (strides) side /= 2;
       t_.line(fmt::format("  - conv2d: {{out_channels: {}, kernel_size: 3, padding: 1{}}}",
                           channels, strides ? ", stride: 2" : ""));
-      t_.line("  - batch_norm2d", first ? "keeps each channel's numbers in a usual range" : "");
+      t_.line("  - batch_norm2d", first ? "keeps each channel's values in a standard range" : "");
       t_.line("  - relu", first ? "negative numbers become 0" : "");
       t_.line("  - max_pool2d: 2", first ? "halves height and width" : "");
       first = false;
@@ -233,7 +234,8 @@ class Writer {
     if (d_.classes == 0)
       t_.line("loss: mse_loss", "the mean of squared differences");
     else if (predicts_next())
-      t_.line("loss: {cross_entropy: {class_dim: -1}}", "how unlikely the net finds what follows");
+      t_.line("loss: {cross_entropy: {class_dim: -1}}",
+              "how unlikely the net finds the next token");
     else
       t_.line("loss: cross_entropy", "how unlikely the net finds the right classes");
     t_.line("optimizer: {adam_w: {lr: 0.001}}", "`dptrain lr-find SPEC` measures a learning rate");
@@ -255,7 +257,7 @@ class Writer {
       t_.line("evaluate: true", d_.classes > 0 ? "loss and accuracy on the test set, each epoch"
                                                : "loss on the test set, each epoch");
     else if (splits_off_validation(g_) && d_.classes == 0)
-      t_.line("evaluate: {metrics: [mae, r2]}", "beside the loss, of the validation set");
+      t_.line("evaluate: {metrics: [mae, r2]}", "in addition to the loss, on the validation set");
   }
 
   const DataGuess& g_;

@@ -124,7 +124,7 @@ std::string manual_page() {
   out += ".SH EXAMPLES\n";
   for (const auto& [command, text] :
        {Meaning{"dptrain configs/ddp_toy.yaml devices=4", "Trains a toy model on four processes."},
-        {"dptrain check my.yaml", "Reports all errors of a spec, with line and column."},
+        {"dptrain check my.yaml", "Reports all errors in a spec, with line and column."},
         {"dptrain bench my.yaml --compare dp,ddp", "Measures the speed-up over one device."}})
     out += fmt::format(".TP\n\\fB{}\\fR\n{}\n", roff(command), roff(text));
   return out;

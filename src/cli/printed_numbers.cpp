@@ -57,7 +57,7 @@ std::string printed_line(const std::vector<std::string>& names, const std::strin
     const auto value = numbers.find(name);
     if (!value)
       fail(Fault::failed,
-           "--print: {} has no {}: no epoch with an evaluation was done; see `evaluate` and "
+           "--print: {} has no {}: no epoch with an evaluation was completed; see `evaluate` and "
            "`epochs` in the spec",
            run, name);
     out.push_back(exact_number(*value));

@@ -32,8 +32,8 @@ int run_report_command(const std::vector<std::string>& words) {
                   "run directories, or runs/NAME for its newest run; default: the newest run below "
                   "runs");
   arguments.text("--out FILE", out,
-                 "the page; default: report.html in the run directory of one run, here for "
-                 "several");
+                 "file to write; default: report.html in the run directory, or in the working "
+                 "directory for several runs");
   arguments.text("--svg FILE", svg, "also write a picture of the losses and metrics");
   arguments.parse(words);
   if (given.empty()) given.emplace_back();

@@ -40,7 +40,7 @@ std::string find_run(const std::string& given) {
   if (given.empty()) {
     std::string run = fs::is_directory("runs", error) ? newest_below("runs") : "";
     if (run.empty())
-      fail(Fault::data, "there is no run below runs/ here; name a run directory, as runs/NAME/3");
+      fail(Fault::data, "found no run in runs/; name a run directory, such as runs/NAME/3");
     print_stderr("the newest run is {}\n", run);
     return run;
   }
@@ -49,8 +49,8 @@ std::string find_run(const std::string& given) {
     folder = "runs/" + given;
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   if (!fs::is_directory(folder, error))
-    fail(Fault::data, "{} is not a directory; name a run directory, as runs/NAME or runs/NAME/3",
-         given);
+    fail(Fault::data,
+         "{} is not a directory; name a run directory, such as runs/NAME or runs/NAME/3", given);
   std::string run = named_run(folder);
   if (!is_run(run))
     fail(Fault::data,

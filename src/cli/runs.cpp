@@ -64,20 +64,20 @@ int run_runs(const std::vector<std::string>& words) {
   std::vector<std::string> directories;
   bool csv = false, json = false;
   std::string sort, svg, x;
-  arguments.texts("DIR", directories, "directories with runs, as runs/NAME; default: runs");
+  arguments.texts("DIR", directories, "directories with runs, such as runs/NAME; default: runs");
   arguments.text(
       "--sort", sort,
       "a key or result to sort by: optimizer.sgd.lr, loss, best_accuracy, ...; the highest "
       "accuracy and speed come first");
-  arguments.flag("--json", json, "print JSON in place of the table");
-  arguments.flag("--csv", csv, "print CSV in place of the table", "--json");
+  arguments.flag("--json", json, "print JSON instead of the table");
+  arguments.flag("--csv", csv, "print CSV instead of the table", "--json");
   arguments.text("--svg", svg,
                  "a file for a picture of loss, accuracy and samples per second by --x");
   arguments.text("--x", x, "the key of the picture's horizontal axis: data.batch_size");
   arguments.parse(words);
   if (svg.empty() != x.empty())
     throw BadWords{
-        "--svg FILE and --x KEY belong together: runs runs/NAME --svg sweep.svg --x "
+        "--svg FILE and --x KEY must be given together: runs runs/NAME --svg sweep.svg --x "
         "data.batch_size"};
   if (directories.empty()) directories = {"runs"};
   std::vector<RunRow> rows = read_runs(directories);

@@ -22,7 +22,7 @@ std::string find_spec(const std::string& path) {
   if (!path.starts_with("configs/") || std::filesystem::exists(path, error)) return path;
   const std::string installed = installed_file(path);
   if (installed.empty()) return path;
-  print_stderr("{} does not exist here; reading {}\n", path, installed);
+  print_stderr("{} does not exist; reading {}\n", path, installed);
   return installed;
 }
 
@@ -45,7 +45,8 @@ std::unique_ptr<Session> open_session(const LoadedSpec& loaded, const SessionQue
   if (spec.data.auto_batch) {
     constexpr int64_t kAssumed = 32;
     print_stderr(
-        "data.batch_size: auto is chosen when training starts; {} per replica are assumed here\n",
+        "data.batch_size: auto is chosen when training starts; this command assumes {} per "
+        "replica\n",
         kAssumed);
     spec.data.batch_size_per_replica = kAssumed;
   }

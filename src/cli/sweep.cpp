@@ -45,7 +45,7 @@ Options read_words(const std::vector<std::string>& words) {
   arguments.text("--jobs N", s.jobs,
                  "runs at a time; auto: as many as the machine's cores allow; default: auto");
   arguments.flag("--zip", s.zip,
-                 "take the first values of all lists, then the second ones, ..., in place of every "
+                 "take the first values of all lists, then the second ones, ..., instead of every "
                  "combination");
   arguments.number("--random N", s.random, 1, 2000,
                    "draw N combinations from the lists and ranges");
@@ -58,14 +58,14 @@ Options read_words(const std::vector<std::string>& words) {
                  "successive halving: train all for a few epochs, the best of them for more, ...");
   arguments.number("--eta N", s.eta, 2, 100, "--halving keeps one of N; default: 3");
   arguments.text("--metric NAME", s.metric,
-                 "sort by this metric: validation.accuracy, loss, best.test.loss; default: that of "
-                 "the evaluations");
+                 "sort by this metric: validation.accuracy, loss, best.test.loss; default: the "
+                 "metric of the evaluations");
   arguments.text("--out DIR", s.out, "the sweep's directory; default: the next one in sweeps/NAME");
-  arguments.flag("--new", s.anew, "begin a new sweep although there is one to continue");
-  arguments.flag("--retry-failed", s.retry_failed, "try runs again that failed");
-  arguments.flag("--dry-run", o.dry_run, "print the runs, and train nothing");
-  arguments.flag("--json", o.json, "print sweep.json in place of the table");
-  arguments.flag("--csv", o.csv, "print sweep.csv in place of the table", "--json");
+  arguments.flag("--new", s.anew, "start a new sweep even if there is one to continue");
+  arguments.flag("--retry-failed", s.retry_failed, "retry runs that failed");
+  arguments.flag("--dry-run", o.dry_run, "print the runs without training them");
+  arguments.flag("--json", o.json, "print sweep.json instead of the table");
+  arguments.flag("--csv", o.csv, "print sweep.csv instead of the table", "--json");
   arguments.parse(words);
   s.spec.path = find_spec(s.spec.path);
   return o;
@@ -140,7 +140,7 @@ int say_end(const Sweep& sweep) {
     ++failed;
   }
   if (failed > 0)
-    print_stderr("{} failed; their output is in {}/RUN/log.txt; --retry-failed tries them again\n",
+    print_stderr("{} failed; their output is in {}/RUN/log.txt; --retry-failed retries them\n",
                  counted(failed, "run"), sweep.folder);
   if (sweep.is_decided()) {
     const auto run = std::ranges::find_if(

@@ -46,7 +46,7 @@ void check_words(const SweepArguments& given) {
   if (!given.spec.path.empty() && fs::exists(given.spec.path, error) &&
       !fs::is_regular_file(given.spec.path, error))
     throw BadSpec{
-        fmt::format("dptrain: {} is no file; each run of a sweep reads the spec, so it "
+        fmt::format("dptrain: {} is not a file; each run of a sweep reads the spec, so it "
                     "cannot be a pipe\n",
                     given.spec.path)};
 }
@@ -262,7 +262,8 @@ FolderLock lock_sweep(const std::string& folder) {
     return FolderLock(folder);
   } catch (const FolderLocked& e) {
     fail(Fault::failed,
-         "the sweep {} is running ({}); wait for its end, or begin another with --new or --out DIR",
+         "the sweep {} is running ({}); wait for it to end, or start another with --new or --out "
+         "DIR",
          folder, e.holder());
   }
 }

@@ -140,10 +140,10 @@ int run_train(const std::vector<std::string>& words) {
   arguments.text("--trace FILE", given.trace,
                  "write a timeline of each worker to this file, for chrome://tracing or Perfetto");
   arguments.text("--print LIST", given.print,
-                 "numbers to print on standard output in place of the epochs' lines: "
+                 "numbers to print on standard output instead of the epochs' lines: "
                  "test.accuracy, loss,seconds, best.test.accuracy, weights.sha256, out, ...");
   arguments.flag("--json", given.json,
-                 "print a summary as JSON on standard output in place of the epochs' lines",
+                 "print a summary as JSON on standard output instead of the epochs' lines",
                  "--print");
   arguments.parse(words);
   const StartupSignals signals;

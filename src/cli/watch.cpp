@@ -189,7 +189,7 @@ int run_watch(const std::vector<std::string>& words) {
   arguments.text("RUN", given,
                  "a run directory, or runs/NAME for its newest run; default: the newest run below "
                  "runs");
-  arguments.flag("--once", once, "print what there is now, and end");
+  arguments.flag("--once", once, "print the current state and exit");
   arguments.parse(words);
   Watch watch(find_run(given));
   const bool terminal = ::isatty(STDOUT_FILENO) != 0;

@@ -58,7 +58,7 @@ int64_t stride_of(const TextWindows& s, Split split) {
 // The number of windows in a piece.
 int64_t windows(const Piece& piece, const TextWindows& s, Split split, const std::string& file) {
   if (split == Split::test && piece.size() == 0)
-    fail(Fault::data, "there is no test split of {}: write a test_share above 0", file);
+    fail(Fault::data, "{} has no test split: set test_share above 0", file);
   if (piece.size() <= s.sequence_length)
     fail(Fault::data,
          "{}: the part to {} has {} characters, but sequence_length {} and the character that "

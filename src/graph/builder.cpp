@@ -17,7 +17,8 @@ void check_limits(const Shape& shape) {
   for (const int64_t extent : shape.extents()) {
     if (extent < 0 || extent > kMostExtent || extent > left)
       fail(Fault::spec,
-           "this makes a tensor of shape {}; a tensor may have at most 2^31 - 1 elements along one "
+           "this would create a tensor of shape {}; a tensor may have at most 2^31 - 1 elements "
+           "along one "
            "dimension, and 2^40 in all: use smaller sizes",
            shape.str());
     left /= std::max<int64_t>(1, extent);

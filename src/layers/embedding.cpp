@@ -65,7 +65,8 @@ struct EmbeddingLayer {
 
 LayerType embedding() {
   return layer_type<EmbeddingLayer>(
-      "embedding", "Replaces each token number by a learned row: [N, L] to [N, L, embedding_dim].");
+      "embedding",
+      "Replaces each token number with a learned row: [N, L] to [N, L, embedding_dim].");
 }
 
 }  // namespace dpt::layers

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kLargest = std::numeric_limits<float>::max();
 constexpr Range kFinite{
-    .text = "must be a number that a float holds", .low = -kLargest, .high = kLargest};
+    .text = "must be a number that fits in a float", .low = -kLargest, .high = kLargest};
 
 PythonCall call_of(std::string_view name, std::string_view parameter) {
   PythonCall call(fmt::format("nn.init.{}_", name));

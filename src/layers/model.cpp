@@ -204,7 +204,7 @@ class ModelLowering {
   // use.
   std::string use_of(const std::string& name) const {
     return uses_.empty() ? ""
-                         : fmt::format("; here it is layer '{}', created in line {}", name,
+                         : fmt::format("; this use is layer '{}', created on line {}", name,
                                        uses_.front().line);
   }
 

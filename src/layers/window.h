@@ -66,8 +66,8 @@ inline void require_window_fits(std::string_view layer, const Shape& x, const Wi
     const int64_t extent = padded(w, at, x[2 + i]);
     if (needed > extent)
       fail(Fault::spec,
-           "{}: its window covers {} elements, but the padded input {} has only {} there; use a "
-           "smaller kernel_size{}, or more padding",
+           "{}: its window covers {} elements, but the padded input {} has only {} in that "
+           "dimension; use a smaller kernel_size{}, or more padding",
            layer, needed, x.str(), extent, w.dilation[at] > 1 ? " or dilation" : "");
   }
 }

@@ -22,11 +22,11 @@ struct Autocast {
   static KeyTable<Config> common() {
     return KeyTable<Config>()
         .choice("level", &Config::level, {"o1", "o0", "o2", "o3"},
-                "o1: as torch.autocast; o2: everything but batch norm; o3: also the weights; o0: "
+                "o1: like torch.autocast; o2: everything but batch norm; o3: also the weights; o0: "
                 "nothing")
-        .choice(
-            "lists", &Config::lists, {"device", "cpu", "cuda"},
-            "which of torch.autocast's operator lists applies; device: that of the device in use")
+        .choice("lists", &Config::lists, {"device", "cpu", "cuda"},
+                "which of torch.autocast's operator lists applies; device: the list of the device "
+                "in use")
         .optional("emulate", &Config::emulate,
                   "round results to this precision on CPUs that cannot compute in it");
   }

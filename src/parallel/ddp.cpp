@@ -27,7 +27,7 @@ struct DistributedDataParallel : ExchangeKeys, GpuExchangeKeys {
     table.optional(kDevicesKey, &DistributedDataParallel::devices, kDevicesDoc, kDeviceCount)
         .optional("timeout", &DistributedDataParallel::timeout,
                   "seconds without a heartbeat after which a rank counts as lost (60). Each "
-                  "process sends one per second, also during a long step or save. Also how long "
+                  "process sends one per second, even during a long step or save. Also how long "
                   "ranks of torchrun, srun or mpirun wait for each other at the start",
                   kPositive);
     ExchangeKeys::add(table);

@@ -59,9 +59,9 @@ struct ExchangeKeys {
     table
         .choice("shard", &Config::shard, {"optimizer"},
                 "optimizer: each rank holds the optimizer states of its share of the "
-                "parameters only, as PyTorch's ZeroRedundancyOptimizer")
+                "parameters only, like PyTorch's ZeroRedundancyOptimizer")
         .choice("compress", &Config::compress, {"fp16", "bf16"},
-                "precision of the gradients that ranks exchange, as PyTorch's fp16_compress_hook "
+                "precision of the gradients that ranks exchange, like PyTorch's fp16_compress_hook "
                 "and bf16_compress_hook");
   }
 

@@ -69,8 +69,8 @@ std::optional<LrSuggestion> suggest_lr(const LrCurve& curve, std::string& proble
   const size_t first = curve.size() / 10;
   if (curve.size() < first + kLast + kFewest) {
     problem = fmt::format(
-        "the loss diverges after {} steps, at a learning rate of {}: write a smaller --from, or "
-        "more --steps",
+        "the loss diverges after {} steps, at a learning rate of {}: use a smaller --from, or more "
+        "--steps",
         curve.size(), curve.size() == 0 ? "--from" : lr_text(curve.lr.back()));
     return {};
   }
@@ -87,8 +87,8 @@ std::optional<LrSuggestion> suggest_lr(const LrCurve& curve, std::string& proble
   if (length < kShortest || drop < kLeast * std::abs(value(fall.begin))) {
     problem = fmt::format(
         "the loss does not fall at any learning rate from {} to {} (its average begins at {:.4g}, "
-        "and its least is {:.4g}): widen --from and --to, take more --steps, or look whether the "
-        "net can learn these data",
+        "and its least is {:.4g}): widen --from and --to, use more --steps, or check whether the "
+        "net can learn from this data",
         lr_text(curve.lr.front()), lr_text(curve.lr.back()), curve.smooth.front(),
         *std::ranges::min_element(curve.smooth));
     return {};

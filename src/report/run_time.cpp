@@ -81,10 +81,10 @@ RunTime time_of(const ReportedRun& run) {
         "cores help.",
         share(waited)));
   if (rest > kMuch * total && rest > 1)
-    out.reasons.push_back(fmt::format(
-        "{} went to what is neither training nor evaluation: reading the data, the start, and "
-        "checkpoints, which `save.every_minutes` makes rarer.",
-        share(rest)));
+    out.reasons.push_back(
+        fmt::format("{} went to neither training nor evaluation but to startup, reading the data, "
+                    "and checkpoints; `save.every_minutes` makes checkpoints rarer.",
+                    share(rest)));
   if (std::string slow = slow_epoch(c); !slow.empty()) out.reasons.push_back(std::move(slow));
   return out;
 }

@@ -63,7 +63,8 @@ class Word {
   void read(SweepWords& out) {
     const size_t equals = text_.find('=');
     if (equals == text_.npos || equals == 0)
-      return error({text_, 0}, "an argument after the spec is key=value or key=value,value,...");
+      return error({text_, 0},
+                   "an argument after the spec must be key=value or key=value,value,...");
     const std::vector<Part> parts = split_values(text_.substr(equals + 1), equals + 1);
     const bool range = parts.size() == 1 && looks_like_range(parts[0].text);
     // An open bracket is an error of YAML, which the spec's reader explains better.
@@ -99,7 +100,7 @@ class Word {
       else if (twice)
         error(p, fmt::format("the value '{}' is listed twice", p.text));
       else if (looks_like_range(p.text))
-        error(p, fmt::format("a range is not part of a list: write {}={}, or list its values",
+        error(p, fmt::format("a range cannot be part of a list: write {}={}, or list its values",
                              out.key, p.text));
       out.values.emplace_back(p.text);
     }
@@ -111,8 +112,8 @@ class Word {
     const Part low{part.text.substr(0, dots), part.at};
     const Part high{part.text.substr(dots + 2, colon - dots - 2), part.at + dots + 2};
     const auto a = number_in(low.text), b = number_in(high.text);
-    if (!b) return error(high, "the end of a range is a number, as in 1e-3..1e-1:log:5");
-    if (*b <= *a) return error(part, "the second number of a range is the larger one");
+    if (!b) return error(high, "the end of a range must be a number, as in 1e-3..1e-1:log:5");
+    if (*b <= *a) return error(part, "the second number of a range must be the larger one");
     SweepRange range{.low = *a, .high = *b, .whole = is_whole(low.text) && is_whole(high.text)};
     std::vector<Part> options;
     for (size_t at = colon; at < part.text.size();) {
@@ -123,11 +124,12 @@ class Word {
     if (options.empty()) return whole_range(part, range, out);
     range.log = options[0].text == "log";
     if (!range.log && options[0].text != "lin")
-      return error(options[0], "the spacing of a range is 'log' or 'lin'");
+      return error(options[0], "the spacing of a range must be 'log' or 'lin'");
     if (range.log && *a <= 0)
-      return error(low, "a range with 'log' begins above 0; use 'lin', or a small number");
+      return error(low, "a range with 'log' must begin above 0; use 'lin', or a small number");
     const int count = options.size() > 1 ? read_count(options[1]) : 0;
-    if (options.size() > 2) return error(options[2], "a range ends after the number of values");
+    if (options.size() > 2)
+      return error(options[2], "nothing may follow the number of values of a range");
     if (options.size() > 1 && count == 0) return;
     if (count == 0 && !random_)
       return error(
@@ -151,7 +153,8 @@ class Word {
   int read_count(const Part& part) {
     const auto n = number_in(part.text);
     if (n && *n >= 2 && *n <= kMostValues && is_whole(part.text)) return static_cast<int>(*n);
-    error(part, fmt::format("the number of values is a whole number from 2 to {}", kMostValues));
+    error(part,
+          fmt::format("the number of values must be a whole number from 2 to {}", kMostValues));
     return 0;
   }
 

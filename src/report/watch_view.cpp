@@ -117,7 +117,7 @@ std::vector<std::string> watch_lines(const WatchedRun& run, const TextChartSize&
   };
   if (!run.note.empty()) add(wrapped({run.note}, width));
   if (curves.step() == 0 && curves.epoch() == 0) {
-    add(wrapped({"no step or epoch is recorded yet"}, width));
+    add(wrapped({"no step or epoch has been recorded yet"}, width));
   } else {
     add(wrapped(position(run, now, size.columns), width));
     add(wrapped(results(curves), width));

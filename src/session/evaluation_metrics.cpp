@@ -228,11 +228,11 @@ std::string misfit(const Session& s, std::string_view metric, int64_t classes) {
   if (metric == "mae" || metric == "r2")
     return s.loss->estimates
                ? ""
-               : fmt::format("{} is for losses that compare numbers, as mse_loss, not for {}",
+               : fmt::format("{} is for losses that compare numbers, such as mse_loss, not for {}",
                              metric, loss);
   if (!by_classes(s))
-    return fmt::format("{} needs targets that are classes, and a loss such as cross_entropy{}",
-                       metric, s.loss->classes ? "; here the targets are numbers" : "");
+    return fmt::format("{} needs class targets and a loss such as cross_entropy{}", metric,
+                       s.loss->classes ? ", but the targets are numbers" : "");
   if (metric == "perplexity" &&
       !(s.loss->mean_likelihood && s.loss->mean_likelihood(s.spec.loss.settings)))
     return fmt::format(

@@ -70,8 +70,8 @@ void choose_backend(Session& s, const SessionQuery& query, Diagnostics& d) {
   if (s.exchange.backend == Backend::host) {
     if (s.exchange.bucket_mib)
       d.error(s.spec.parallel.where,
-              "`bucket_cap_mb` applies only to NCCL, but here the CPUs sum all gradients at once; "
-              "leave it out");
+              "`bucket_cap_mb` applies only to NCCL, but in this run the CPUs sum all gradients at "
+              "once; leave it out");
     return;
   }
   if (shared)

@@ -79,7 +79,7 @@ std::vector<const ParameterGroupSpec*> entries_of(const Session& s, const NamedP
       if (!matched[p]) continue;
       if (out[p] && !told)
         d.error(group.where,
-                fmt::format("'{}' is in this parameter group and in that of line {}; as in "
+                fmt::format("'{}' is in this parameter group and in the one on line {}; as in "
                             "PyTorch, groups must not share parameters: make the patterns of one "
                             "narrower",
                             s.graph[s.graph.parameters[p]].name, out[p]->where.line));

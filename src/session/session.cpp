@@ -56,8 +56,8 @@ void choose_precision(Session& s) {
   s.scaler = mixed.scaler;
   if (!s.on_gpu() && !computes_in(type.dtype) && !mixed.emulate)
     fail(Fault::device,
-         "precision '{0}' would be emulated here, slower than fp32: {1}. To study what it does, "
-         "write `precision: {{{0}: {{emulate: true}}}}`",
+         "precision '{0}' would be emulated on this CPU, which is slower than fp32: {1}. To study "
+         "what it does, write `precision: {{{0}: {{emulate: true}}}}`",
          type.name,
          type.dtype == DType::bf16 ? "this CPU has no AVX512-BF16"
                                    : "no kernel for CPUs computes in it");
@@ -118,7 +118,7 @@ void partition_batches(Session& s, Diagnostics& d) {
   const int64_t replicas = s.topology.replicas();
   const int64_t n = s.train_samples();
   if (!data.batch_size && !data.batch_size_per_replica) {
-    d.error(s.spec.at("data.batch_size"), "a session needs a number in place of 'auto'");
+    d.error(s.spec.at("data.batch_size"), "a session needs a number instead of 'auto'");
     return;
   }
   s.global_batch =
@@ -235,7 +235,7 @@ void check_placement(const Session& s, Diagnostics& d) {
     if (std::ranges::find(s.graph.stage_device, device) == s.graph.stage_device.end())
       d.error(
           s.spec.at("model"),
-          fmt::format("device {0} has no layer, but device {1} has; the devices of a replica are "
+          fmt::format("device {0} has no layer, but device {1} does; the devices of a replica are "
                       "numbered from 0 without gaps: give a layer `device: {0}`, or lower the "
                       "other numbers",
                       device, s.topology.devices_per_replica - 1));
@@ -264,7 +264,7 @@ void check_measures(const Session& s, Diagnostics& d) {
   if (s.on_gpu()) refuse("log.noise_scale", kOnGpu);
   if (s.topology.shards < 2)
     refuse("log.noise_scale",
-           "compares the gradients of several shards of a batch, and this run has one: use several "
+           "compares the gradients of several shards of a batch, but this run has one: use several "
            "cores or devices, or split batches with `reproducible: {shards: 8}`");
 }
 

@@ -47,7 +47,7 @@ void tell_beside(std::string_view what, std::string_view chosen, const Located<s
                       key.value, what, chosen));
     siblings.push_back(k.name);
   }
-  d.unknown("key", key, fmt::format(" beside {} '{}'", what, chosen), siblings);
+  d.unknown("key", key, fmt::format(" next to {} '{}'", what, chosen), siblings);
 }
 
 // Reports {name: adam, lr: 0.1}, the style of other programs, with one error instead of one per
@@ -57,7 +57,7 @@ bool tell_named(std::string_view what, const Node& n, const Registry& registry, 
     const bool naming = e.key.value == "name" || e.key.value == "type";
     if (!naming || e.value.kind != Node::Kind::scalar || !find_entry(registry, e.value.text))
       continue;
-    d.error(e.key.where, fmt::format("the name of the {0} is itself the key: write `{1}: {{...}}` "
+    d.error(e.key.where, fmt::format("use the name of the {0} as the key: write `{1}: {{...}}` "
                                      "instead of `{2}: {1}`",
                                      what, e.value.text, e.key.value));
     return true;

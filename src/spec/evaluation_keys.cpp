@@ -38,7 +38,7 @@ struct EvaluateKeys : EvaluateSpec {
     for (const Node& item : n.kind == Node::Kind::list ? n.items : one) {
       const Located<std::string> name{item.text, item.where};
       if (item.kind != Node::Kind::scalar)
-        d.error(item.where, "'metrics' must be a list of names, as [accuracy, f1]");
+        d.error(item.where, "'metrics' must be a list of names, such as [accuracy, f1]");
       else if (!is_metric(item.text))
         unknown_metric(name, d);
       else if (std::ranges::find(out.metrics, item.text, &Located<std::string>::value) !=
@@ -62,7 +62,7 @@ struct EvaluateKeys : EvaluateSpec {
         .usage("DataLoader(batch_size)", "evaluate: {batch_size: 500}")
         .optional_section(
             "metrics",
-            "what is computed beside the loss: accuracy, topK (such as top5), f1, "
+            "metrics to compute in addition to the loss: accuracy, topK (such as top5), f1, "
             "confusion_matrix, perplexity, mae, r2; []: the accuracy, if targets are classes",
             read_metrics,
             {.kind = "a list of metrics",
@@ -130,7 +130,7 @@ struct EarlyStopKeys : EarlyStopSpec {
                   "metric of the evaluations that must improve; none: the loss", kRanks)
         .usage("EarlyStopping(monitor)", "early_stop: {patience: 5, metric: accuracy}")
         .optional("min_delta", &EarlyStopKeys::min_delta,
-                  "a smaller change of the metric is no improvement", kNotNegative)
+                  "a smaller change of the metric does not count as an improvement", kNotNegative)
         .usage("EarlyStopping(min_delta)", "early_stop: {patience: 5, min_delta: 0.001}");
   }
 };
@@ -173,8 +173,8 @@ void read_save(SaveSpec& out, const Node& n, Diagnostics& d) {
 void add_validation_key(KeyTable<DataSpec>& t, const Registries& v) {
   t.optional_section(
        "validation",
-       "samples that are not trained on, which evaluations during training use: a part of the "
-       "training set, or a data set of its own, whose training samples are taken",
+       "samples for evaluations during training, which are not trained on: a part of the training "
+       "set, or a separate data set, whose training samples are used",
        [&v](DataSpec& s, const Node& n, Diagnostics& d) {
          read_validation(s.validation, n, v.datasets, d);
        },
@@ -189,12 +189,12 @@ void add_validation_key(KeyTable<DataSpec>& t, const Registries& v) {
 
 void add_end_keys(KeyTable<TopKeys>& t) {
   t.optional("minutes", &TopKeys::minutes,
-             "minutes after which the run is stopped with a checkpoint, counted anew when it is "
-             "resumed; none: no limit",
+             "minutes after which the run is stopped with a checkpoint, counted from zero again "
+             "when it is resumed; none: no limit",
              kPositive)
       .usage("Trainer(max_time)", "minutes: 30")
       .optional_section(
-          "early_stop", "ends the run when evaluations have stopped to improve",
+          "early_stop", "ends the run when evaluations have stopped improving",
           [](TopKeys& s, const Node& n, Diagnostics& d) {
             s.early_stop = EarlyStopKeys::keys().decode(n, {"'early_stop'", n.where}, d);
             s.early_stop.where = n.where;

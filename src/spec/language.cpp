@@ -55,10 +55,9 @@ struct LogKeys : LogSpec {
             "grad_norms", &LogKeys::grad_norms,
             "whether step records have the norm of each parameter's gradient, before clipping")
         .usage("param.grad.norm()", "log: {every: 100, grad_norms: true}")
-        .optional(
-            "noise_scale", &LogKeys::noise_scale,
-            "whether step records have the gradient noise scale, which tells how large a batch "
-            "still pays; it compares the gradients of a batch's shards")
+        .optional("noise_scale", &LogKeys::noise_scale,
+                  "whether step records have the gradient noise scale, which estimates the largest "
+                  "useful batch size; it compares the gradients of a batch's shards")
         .usage("", "log: {every: 100, noise_scale: true}");
   }
 
@@ -292,7 +291,7 @@ void add_machine(KeyTable<TopKeys>& t, const Registries& v) {
           {.kind = "a precision", .fallback = "fp32", .registry = "precisions"})
       .usage("torch.autocast", "precision: bf16")
       .choice("random", &TopKeys::random, {"counter", "torch"},
-              "dropout masks: counter gives the same in every mode; torch gives PyTorch's, "
+              "counter: the same dropout masks in every mode; torch: PyTorch's dropout masks, only "
               "in mode single")
       .usage("", "random: torch")
       .optional_section(
@@ -309,7 +308,7 @@ void read_name(TopKeys& s, const Node& n, Diagnostics& d) {
   const bool word = n.kind == Node::Kind::scalar && !n.text.empty() && !n.text.starts_with('.') &&
                     n.text.find('/') == n.text.npos && n.text.find_first_of("\n\t") == n.text.npos;
   if (!word)
-    d.error(n.where, "'name' must be a word that can name a folder");
+    d.error(n.where, "'name' must be a word that is valid as the name of a folder");
   else
     s.name = n.text;
 }
@@ -327,14 +326,14 @@ KeyTable<DataSpec> data_keys(const Registries& v) {
       .usage("torch.utils.data.Dataset", "data: {dataset: fashion_mnist}");
   add_validation_key(t, v);
   t.optional_section(
-       "transforms", "changes of each sample, in order; random ones apply in training only",
+       "transforms", "changes to each sample, in order; random ones apply in training only",
        [&v](DataSpec& s, const Node& n, Diagnostics& d) {
          s.transforms = read_choices("transform", n, v.transforms, d);
        },
        some_of("a list of transforms", "transforms", "[]"))
       .usage("torchvision.transforms.Compose", "data: {transforms: [to_tensor]}")
       .optional_section(
-          "target_transforms", "changes of each target, in order",
+          "target_transforms", "changes to each target, in order",
           [&v](DataSpec& s, const Node& n, Diagnostics& d) {
             s.target_transforms = read_choices("target transform", n, v.target_transforms, d);
           },
@@ -360,7 +359,7 @@ KeyTable<DataSpec> data_keys(const Registries& v) {
       .usage("DataLoader(drop_last)", "data: {drop_last: true}")
       .optional("pad", &DataSpec::pad,
                 "whether ddp repeats the first samples so that all ranks have the same number, "
-                "as PyTorch's DistributedSampler")
+                "like PyTorch's DistributedSampler")
       .usage("DistributedSampler(drop_last=False)", "data: {pad: false}")
       .optional("limit", &DataSpec::limit, "use only the first N samples; 0: all", kNotNegative)
       .usage("torch.utils.data.Subset", "data: {limit: 1000}");
@@ -381,7 +380,7 @@ KeyTable<TopKeys> top_keys(const Registries& v) {
       .optional_section(
           "extends", "base file whose keys this file overrides; the path is relative to this file",
           [](TopKeys&, const Node& n, Diagnostics& d) {
-            d.error(n.where, "'extends' is possible only in a file, not on the command line");
+            d.error(n.where, "'extends' is allowed only in a file, not on the command line");
           },
           {.kind = "a path", .type = KeyKind::text})
       .usage("", "extends: base.yaml")

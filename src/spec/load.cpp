@@ -43,7 +43,7 @@ class Loader {
     Node root = read_yaml(file, d_);
     values_ += amount_of(root).values;
     if (values_ > static_cast<int64_t>(kMostNodes))
-      d_.error(place, fmt::format("this file and those that it extends have more than {} values",
+      d_.error(place, fmt::format("this file and the files it extends have more than {} values",
                                   kMostNodes));
     if (named.file && d_.count() == before && !is_spec(root))
       d_.error(named,
@@ -74,7 +74,7 @@ class Loader {
     }
     bytes_ += file.text.size();
     if (bytes_ > kMostBytes)
-      d_.error(place, fmt::format("this file and those that extend it have more than {} bytes",
+      d_.error(place, fmt::format("this file and the files that extend it have more than {} bytes",
                                   kMostBytes));
     return bytes_ <= kMostBytes;
   }

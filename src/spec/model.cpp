@@ -63,7 +63,8 @@ struct Beside {
                   "named by its position in the list")
         .usage("torch.nn.Module.add_module(name)", "{linear: 200, name: hidden}")
         .optional_section(
-            "from", "entry, or list of entries, whose output is the input; none: the entry before",
+            "from",
+            "entry, or list of entries, whose output is the input; none: the previous entry",
             read_from,
             {.kind = "a name or a list of names", .type = KeyKind::texts, .schema = from_schema()})
         .usage("", "{add: null, from: [left, right]}")
@@ -83,9 +84,10 @@ struct Beside {
                   "whether its activations are recomputed in the backward pass instead of "
                   "stored; consecutive layers form one range")
         .usage("torch.utils.checkpoint", "{linear: 200, checkpoint: true}")
-        .optional("device", &Beside::device,
-                  "device of the replica that computes it, from 0; none: that of the entry before",
-                  Range{.text = "must be between 0 and 1023", .low = 0, .high = 1023})
+        .optional(
+            "device", &Beside::device,
+            "device of the replica that computes it, from 0; none: the previous entry's device",
+            Range{.text = "must be between 0 and 1023", .low = 0, .high = 1023})
         .usage("Module.to(device)", "{linear: 200, device: 1}")
         .optional(
             "repeat", &Beside::repeat, "number of consecutive copies, named 0, 1, ...",
@@ -108,7 +110,7 @@ struct Beside {
 
   static void check(const Beside& b, const Owner& owner, Diagnostics& d) {
     if (owner.given("name") && !is_word(b.name, false))
-      d.error(owner.at("name"), "a name is made of letters, digits, '_' and '-'");
+      d.error(owner.at("name"), "a name may contain only letters, digits, '_' and '-'");
   }
 };
 
@@ -171,7 +173,7 @@ void ModelReader::read_block(const Node::Entry& e) {
   const std::string& name = e.key.value;
   const auto beside = Beside::keys().names();
   if (!is_word(name, false))
-    d_.error(e.key.where, "a name is made of letters, digits, '_' and '-'");
+    d_.error(e.key.where, "a name may contain only letters, digits, '_' and '-'");
   else if (name == kResidual || find_entry(registries_.layers, name))
     d_.error(e.key.where,
              fmt::format("'{}' is already the name of a layer; rename the block", name));
@@ -228,7 +230,7 @@ void ModelReader::check_names(const std::vector<ModelItem>& items) {
     const std::string name = items[i].name.empty() ? std::to_string(i) : items[i].name;
     const auto [first, fresh] = seen.emplace(name, items[i].where.line);
     if (!fresh)
-      d_.error(items[i].where, fmt::format("this list already has a layer named '{}', in line {}",
+      d_.error(items[i].where, fmt::format("this list already has a layer named '{}', on line {}",
                                            name, first->second));
   }
 }
@@ -278,7 +280,7 @@ ModelItem ModelReader::read_item(const Node& n) {
 // each.
 void ModelReader::read_init(const Node& n, ModelItem& out) {
   if (out.kind != ModelItem::Kind::layer) {
-    d_.error(n.where, "'init' applies to a single layer; write it beside the layers inside");
+    d_.error(n.where, "'init' applies to a single layer; set it on the layers inside");
     return;
   }
   const auto read = [&](const Node* of) {
@@ -333,7 +335,7 @@ void ModelReader::complain_beside(const Node::Entry& chosen, const Node::Entry& 
       return;
     }
   }
-  d_.unknown("key", other.key, fmt::format(" beside layer '{}'", chosen.key.value), beside);
+  d_.unknown("key", other.key, fmt::format(" next to layer '{}'", chosen.key.value), beside);
 }
 
 // "batch_norm2d" of "batch_norm", which is nearest to "batch_norm1d"; empty: there is no such pair.

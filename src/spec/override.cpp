@@ -43,7 +43,7 @@ class Override {
     const std::string& text = argument_.text;
     const size_t equals = text.find('=');
     if (equals == text.npos || equals == 0) {
-      d_.error(span(0, text.size()), "an override is written key=value");
+      d_.error(span(0, text.size()), "an override must have the form key=value");
       return;
     }
     if (!read_path(equals)) return;

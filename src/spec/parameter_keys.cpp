@@ -74,7 +74,7 @@ struct GroupKeys : ParameterGroupSpec {
 void read_groups(std::vector<ParameterGroupSpec>& out, const Node& n, Diagnostics& d) {
   const auto add = [&](const Node& item) {
     if (item.kind != Node::Kind::map) {
-      d.error(item.where, "a parameter group is a map, such as {match: 'layer1.*', lr: 0.01}");
+      d.error(item.where, "a parameter group must be a map, such as {match: 'layer1.*', lr: 0.01}");
       return;
     }
     out.push_back(GroupKeys::keys().decode(item, {"a parameter group", item.where}, d));

@@ -24,7 +24,7 @@ constexpr std::string_view kIntroduction =
 constexpr std::string_view kRules =
     "## Notation\n\n"
     "- A choice by name is written as `name`, `name: main value` or `name: {key: value}`. The\n"
-    "  main value is that of the first key in the table of the name.\n"
+    "  main value is the value of the first key in the table of that name.\n"
     "- Numbers have decimal digits: `010`, `0x10` and `1_000` are refused. Booleans are `true`\n"
     "  and `false`. A path may begin with `~` or `$HOME`.\n"
     "- A list may be replaced by its only element: `mean: 0.5`.\n"
@@ -55,7 +55,7 @@ std::string takes(const KeyDoc& k) {
   std::string_view rule = k.rule;
   for (std::string_view prefix : {"must be ", "must "})
     if (rule.starts_with(prefix)) rule.remove_prefix(prefix.size());
-  if (rule.starts_with(k.kind))  // "a number that a float holds"
+  if (rule.starts_with(k.kind))  // "a number that fits in a float"
     text = rule;
   else if (rule.starts_with("not be "))
     text += fmt::format(", not {}", rule.substr(7));
@@ -320,7 +320,7 @@ std::string reference_page(const Registries& v) {
   for (const KeyDoc& k : top)
     if (!k.keys.empty()) out += fmt::format("### `{}`\n\n{}", k.name, section_table(k.keys));
   out += "### Entries of `model`\n\n";
-  out += "Keys beside the name of a layer, a block or `residual`:\n\n";
+  out += "Keys next to the name of a layer, a block or `residual`:\n\n";
   out += section_table(item_keys()) + "### `residual`\n\n";
   out += "Adds the output of two lists of layers with the same input.\n\n";
   out += section_table(residual_keys());

@@ -103,7 +103,7 @@ struct LogSpec {
   bool noise_scale = false;     // gradient noise scale in step records
 };
 
-// Ends a run whose evaluations have stopped to improve.
+// Ends a run whose evaluations have stopped improving.
 struct EarlyStopSpec {
   int64_t patience = 0;  // evaluations without improvement; 0: the run is not stopped
   std::string metric;    // empty: the loss

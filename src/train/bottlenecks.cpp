@@ -19,7 +19,7 @@ std::string data_text(const Session& s, double share) {
   if (s.train.reader)
     return fmt::format(
         "warning: {:.0f} % of the training time is spent waiting for data: images are not decoded "
-        "fast enough; give the run more cores, or store the images in the size that is trained\n",
+        "fast enough; give the run more cores, or store the images at the size used for training\n",
         percent(share));
   return fmt::format(
       "warning: {:.0f} % of the training time is spent making batches: the cores that train also "

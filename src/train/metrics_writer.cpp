@@ -74,7 +74,7 @@ MetricsWriter::MetricsWriter(const Session& session, std::string folder, std::st
 MetricsWriter::~MetricsWriter() {
   flush();  // records before an error are what explains it
   if (!pending_.empty())
-    print_stderr("{}; {} missing there\n", problem_, records_are(lost_ + lines_in(pending_)));
+    print_stderr("{}; {} missing from it\n", problem_, records_are(lost_ + lines_in(pending_)));
   close_file();
 }
 
@@ -191,7 +191,7 @@ int64_t MetricsWriter::flush() {
   flushed_s_ = utc_s();
   if (!written) return bytes_;
   if (std::exchange(failing_, false))
-    print_stderr("{} is written again; {} missing there\n", metrics_file(folder_),
+    print_stderr("{} can be written again; {} missing from it\n", metrics_file(folder_),
                  records_are(lost_));
   lost_ = 0;
   return bytes_;
@@ -266,7 +266,7 @@ void MetricsWriter::look_for_file() {
   }
   try {
     reopen();
-    print_stderr("{} was removed or moved during the run; a new one begins here\n", path);
+    print_stderr("{} was removed or moved during the run; a new one was started\n", path);
   } catch (const Error& e) {
     close_file();
     fail_once(fmt::format("{} was removed or moved during the run, and {}", path, e.what()));

@@ -247,7 +247,7 @@ int code_of_end(int code, const std::string& folder, bool speaks) {
     print_stderr(
         "there is no checkpoint, so a requeued job would start from the beginning: the exit code "
         "is "
-        "{} instead of {}; make room on the disk, or leave out `save: false`\n",
+        "{} instead of {}; free some disk space, or leave out `save: false`\n",
         static_cast<int>(Fault::failed), code);
   return static_cast<int>(Fault::failed);
 }

@@ -109,8 +109,8 @@ void check_disk_space(const Session& s, const std::string& folder, const Resume*
                              : checkpoints == 1 ? " and a checkpoint"
                                                 : fmt::format(" and {} checkpoints", checkpoints);
   fail(Fault::failed,
-       "{} has room for {:.1f} MiB, but the weights{} take {:.1f} MiB; make room, {}{}choose "
-       "another folder with out=DIR",
+       "{} has room for {:.1f} MiB, but the weights{} take {:.1f} MiB; free some disk space, "
+       "{}{}choose another folder with out=DIR",
        folder, static_cast<double>(free_bytes) / kMiB, beside, static_cast<double>(needed) / kMiB,
        checkpoints > 2 ? "lower save.keep, " : "",
        checkpoints > 0 ? "write `save: false`, or " : "or ");

@@ -145,8 +145,8 @@ void RunStart::lock_resumed(const std::string& run, bool is_checkpoint) {
   } catch (const FolderLocked& e) {
     if (is_checkpoint) return;  // a new run can still begin from this checkpoint
     fail(Fault::failed,
-         "--resume {}: the run in {} is still running ({}); wait for it to end, or leave --resume "
-         "out to start a new run beside it",
+         "--resume {}: the run in {} is still running ({}); wait for it to end, or omit --resume "
+         "to start a separate run",
          location_.resume, folder, e.holder());
   }
   if (number) folder_ = folder;

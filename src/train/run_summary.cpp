@@ -242,7 +242,8 @@ bool natural_less(std::string_view a, std::string_view b) {
 std::vector<std::string> find_runs(const std::string& directory) {
   std::error_code error;
   if (!fs::is_directory(directory, error))
-    fail(Fault::data, "{} is not a directory; give one that holds runs, as runs/NAME", directory);
+    fail(Fault::data, "{} is not a directory; give one that holds runs, such as runs/NAME",
+         directory);
   std::vector<std::string> out;
   find_below(directory, 0, out);
   std::ranges::sort(out, natural_less);

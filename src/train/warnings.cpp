@@ -180,12 +180,13 @@ void check_probabilities(const Session& s, Warnings& out) {
     if (!negative && !(std::abs(sum - 1) > kTolerance)) continue;
     return out.push_back(
         {s.spec.loss.where,
-         fmt::format("cross_entropy reads real targets as class probabilities, but those of sample "
-                     "{} of the training set (counted from 0) {}: for regression write `loss: "
-                     "mse_loss`, for several labels per sample `loss: bce_with_logits_loss`",
-                     at / static_cast<size_t>(classes),
-                     negative ? std::string("include a negative value")
-                              : fmt::format("sum to {:g}", sum))});
+         fmt::format(
+             "cross_entropy reads real targets as class probabilities, but the targets of sample "
+             "{} of the training set (counted from 0) {}: for regression write `loss: mse_loss`, "
+             "for several labels per sample `loss: bce_with_logits_loss`",
+             at / static_cast<size_t>(classes),
+             negative ? std::string("include a negative value")
+                      : fmt::format("sum to {:g}", sum))});
   }
 }
 

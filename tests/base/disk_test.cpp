@@ -246,7 +246,7 @@ TEST_CASE(
     } catch (const DiskFull& e) {
       threw = true;
       CHECK(std::string(e.what()) ==
-            path + " cannot be written: No space left on device; make room there");
+            path + " cannot be written: No space left on device; free some disk space");
     }
     clean = !full.failed();
     CHECK(files_in(folder.path()) ==

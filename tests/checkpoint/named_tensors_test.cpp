@@ -118,7 +118,7 @@ TEST_CASE("partial: takes what fits and says what it did not take, and why") {
   REQUIRE_MESSAGE(ran.code == 0, ran.err);
   CHECK_MESSAGE(has(ran.err, "initial weights: 2 of 4 tensors from " + path +
                                  "; not in the file: '1.bias'; other shape: '1.weight [1, 3], "
-                                 "there [5, 3]'; unused in the file: 1 ('x')\n"),
+                                 "in the file [5, 3]'; unused in the file: 1 ('x')\n"),
                 ran.err);
   // Zeros of the file, then the second layer as without the file.
   const auto floats = [](const Ran& r) {

@@ -140,7 +140,7 @@ TEST_CASE("what can't be the rest of a run is refused, with what to do") {
   refused({"optimizer.momentum=0.9"}, 2, "; to start a new run from its weights, set ");
   refused({"model[1].out_features=7"}, 2,
           "its '1.weight' is f32[9, 16], but the model's is f32[7, 16]");
-  refused({"data.batch_size=4"}, 2, "its epochs have 5 steps, but those of this run have 14");
+  refused({"data.batch_size=4"}, 2, "its epochs have 5 steps, but the epochs of this run have 14");
   const Folder empty;
   const Ran none = run_spec_in({empty.path(), empty.path()}, kFiveSteps);
   CHECK(none.code == 4);

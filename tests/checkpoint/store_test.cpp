@@ -266,7 +266,8 @@ TEST_CASE("where the disk is full the run goes on, says so once, and keeps what 
   const Ran ran = run_spec_in({.folder = folder.path(), .disk = &disk}, kFiveSteps,
                               {"cores=1", "save={every_steps: 1, keep: 1}"});
   CHECK(ran.code == 0);
-  const size_t told = ran.err.find("No space left on device; make room there; the run continues");
+  const size_t told =
+      ran.err.find("No space left on device; free some disk space; the run continues");
   CHECK_MESSAGE(told != std::string::npos, ran.err);
   CHECK(ran.err.find("could not be written", told) == std::string::npos);
   const auto left = checkpoints_in(folder.file("run/checkpoints"));
@@ -324,8 +325,8 @@ TEST_CASE("where the weights cannot be written, the error says what has them") {
   const Ran ran = run_spec_in({.folder = folder.path(), .disk = &disk}, kFiveSteps, kShort);
   CHECK(ran.code == 1);
   CHECK_MESSAGE(
-      has(ran.err, fmt::format("{} cannot be written: No space left on device; make room "
-                               "there; then resume from the newest checkpoint with --resume {}",
+      has(ran.err, fmt::format("{} cannot be written: No space left on device; free some disk "
+                               "space; then resume from the newest checkpoint with --resume {}",
                                folder.file("run/model.safetensors"), checkpoint(folder, 6))),
       ran.err);
   same(run_spec(kFiveSteps, kShort), run_spec_in({folder.path(), "auto"}, kFiveSteps, kShort));

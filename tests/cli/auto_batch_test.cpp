@@ -74,7 +74,7 @@ TEST_CASE("other commands assume a batch size, or ask for a number") {
   for (const char* command : {"plan", "check"}) {
     const Finished f = dptrain({command, "t.yaml"}, {}, folder.path());
     CHECK_MESSAGE(f.code == 0, f.err);
-    CHECK_MESSAGE(has(f.err, "32 per replica are assumed here"), f.err);
+    CHECK_MESSAGE(has(f.err, "32 per replica"), f.err);
   }
   const Finished bench = dptrain({"bench", "t.yaml"}, {}, folder.path());
   CHECK(bench.code == 2);

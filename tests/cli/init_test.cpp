@@ -84,7 +84,7 @@ TEST_CASE("init never overwrites a spec, and removes none that was there") {
   folder.write("t.csv", "a,b\n1.5,2.5\n3,4\n");
   const Finished there = dptrain({"init", "t.csv"}, {}, folder.path());
   CHECK(there.code == 2);
-  CHECK_MESSAGE(has(there.err, "t.yaml exists; write --force"), there.err);
+  CHECK_MESSAGE(has(there.err, "t.yaml exists; use --force"), there.err);
   CHECK(read_file(folder.file("t.yaml")) == "mine");
   CHECK(dptrain({"init", "t.csv", "--force"}, {}, folder.path()).code == 0);
   CHECK(has(read_file(folder.file("t.yaml")), "name: t "));

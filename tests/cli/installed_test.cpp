@@ -41,7 +41,7 @@ TEST_CASE("an installed program reads configs of its prefix that are not here") 
   const std::string installed = prefix.share + "/configs/ddp_toy.yaml";
   const Finished check = prefix.run("check configs/ddp_toy.yaml");
   CHECK(check.code == 0);
-  CHECK(check.err == "configs/ddp_toy.yaml does not exist here; reading " + installed + "\n");
+  CHECK(check.err == "configs/ddp_toy.yaml does not exist; reading " + installed + "\n");
   CHECK(has(prefix.run("doctor").out, prefix.share + "/configs"));
 
   fs::create_directories(prefix.empty + "/configs");

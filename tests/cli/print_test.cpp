@@ -82,7 +82,7 @@ TEST_CASE("--print refuses names that a run does not have before it trains") {
   const Finished late = t.run({"evaluate={every: 3}", "--print=test.loss"});
   CHECK(late.code == 1);
   CHECK(late.out.empty());
-  CHECK(has(late.err, "has no test.loss: no epoch with an evaluation was done"));
+  CHECK(has(late.err, "has no test.loss: no epoch with an evaluation was completed"));
 }
 
 TEST_CASE("--json prints a summary of the run") {

@@ -189,7 +189,7 @@ TEST_CASE("runs lists directories that are broken, with the reason") {
   CHECK(refused({}, "runs is not a directory") == 4);
   CHECK(refused({"empty"}, "empty holds no run: ") == 4);
   CHECK(refused({"r", "--sort=data.batchsize"}, "'data.batchsize' is neither a key") == 2);
-  CHECK(refused({"r", "--svg=a.svg"}, "--svg FILE and --x KEY belong together") == 2);
+  CHECK(refused({"r", "--svg=a.svg"}, "--svg FILE and --x KEY must be given together") == 2);
   CHECK(refused({"r", "--csv", "--json"}, "excludes") == 2);
 }
 

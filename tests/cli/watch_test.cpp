@@ -98,7 +98,7 @@ TEST_CASE("watch and report say what is missing") {
     CHECK_MESSAGE(has(f.err, message), f.err);
   };
   for (const char* command : {"watch", "report"}) {
-    refused({command}, "there is no run below runs/ here");
+    refused({command}, "found no run in runs/");
     refused({command, "none"}, "none is not a directory");
     refused({command, "."}, ". holds no run: ");
   }

@@ -69,7 +69,7 @@ TEST_CASE("conv2d says what it takes") {
         "error: conv2d takes real numbers (f32), not i32[2, 3, 9, 7]: put an embedding before it?");
   CHECK(said(", dilation: 4") ==
         "error: conv2d: its window covers 9 elements, but the padded input [2, 3, 9, 7] has only 7 "
-        "there; use a smaller kernel_size or dilation, or more padding");
+        "in that dimension; use a smaller kernel_size or dilation, or more padding");
   CHECK(said(", groups: 2") ==
         "error: conv2d: the 3 channels of [2, 3, 9, 7] cannot be divided evenly into 2 groups");
   CHECK(said(", groups: 3") == "error: out_channels 8 is not divisible by groups 3");

@@ -69,7 +69,7 @@ TEST_CASE("what can't be") {
         "error: xavier_normal needs a weight of two or more dimensions, but this parameter is [3]; "
         "use another initialization, such as uniform or normal");
   CHECK(complaint_about("{residual: [{linear: 6}], init: zeros}") ==
-        "error: 'init' applies to a single layer; write it beside the layers inside");
+        "error: 'init' applies to a single layer; set it on the layers inside");
   CHECK(complaint_about("{linear: 3, init: {uniform: {a: 2}}}") ==
         "error: a is 2, above b, which is 1");
   CHECK(complaint_about("{linear: 3, init: {trunc_normal: {mean: 5}}}") ==

@@ -27,7 +27,7 @@ TEST_CASE("max_pool2d says what it takes") {
         "error: padding 2 is more than half of the 2 that the window covers");
   CHECK(complaint(lowered("model: [{max_pool2d: 8}]", real({2, 3, 9, 7}))) ==
         "error: max_pool2d: its window covers 8 elements, but the padded input [2, 3, 9, 7] has "
-        "only 7 there; use a smaller kernel_size, or more padding");
+        "only 7 in that dimension; use a smaller kernel_size, or more padding");
 }
 
 }  // namespace dpt

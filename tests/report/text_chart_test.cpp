@@ -143,7 +143,7 @@ TEST_CASE("lines about records and the end of a run") {
   // Control codes of names and errors do not reach the terminal.
   const std::string view = joined(watch_lines(run, {}, 0));
   CHECK(view.find('\x1b') == view.npos);
-  CHECK(view.find("no step or epoch is recorded yet") != view.npos);
+  CHECK(view.find("no step or epoch has been recorded yet") != view.npos);
 }
 
 }  // namespace

@@ -213,7 +213,7 @@ TEST_CASE("metrics that do not fit the loss are refused") {
   CHECK(has(refused({"evaluate.metrics=[perplexity]", "loss={cross_entropy: {reduction: sum}}"}),
             "perplexity is the exponential of the mean cross entropy"));
   CHECK(has(refused({"evaluate.metrics=[f1]", "data.target_transforms=[one_hot]", "loss=mse_loss"}),
-            "f1 needs targets that are classes"));
+            "f1 needs class targets and a loss such as"));
   CHECK(has(refused({"save.best=r2"}), "r2 is for losses that compare numbers"));
   CHECK(has(refused({"evaluate=false", "save.best=loss"}), "'save.best' needs evaluations"));
   CHECK(has(refused({"evaluate=false", "early_stop=2"}), "'early_stop' needs evaluations"));

@@ -127,9 +127,10 @@ TEST_CASE("the header names groups, frozen tensors and the scaled rate") {
 }
 
 TEST_CASE("settings that contradict each other are refused") {
-  CHECK(complaint({"parameter_groups=[{match: fc, lr: 1}, {match: bias, lr: 2}]"}) ==
-        "error: 'fc.bias' is in this parameter group and in that of line 1; as in PyTorch, groups "
-        "must not share parameters: make the patterns of one narrower");
+  CHECK(
+      complaint({"parameter_groups=[{match: fc, lr: 1}, {match: bias, lr: 2}]"}) ==
+      "error: 'fc.bias' is in this parameter group and in the one on line 1; as in PyTorch, groups "
+      "must not share parameters: make the patterns of one narrower");
   CHECK(complaint({"lr_scale=linear"}) ==
         "error: lr_scale needs the batch size for which the learning rate is meant; write "
         "`lr_scale: {linear: 256}`, or give batch_size_per_replica instead of batch_size");

@@ -72,7 +72,7 @@ TEST_CASE("sizes of layers that no computer holds are refused with their place")
     std::string model, place;  // place: of the complaint
   };
   const std::string size = "must be between 1 and 2^31 - 1",
-                    tensor = "this makes a tensor of shape";
+                    tensor = "this would create a tensor of shape";
   const Case cases[] = {
       {&kTokens, "[{embedding: {num_embeddings: 4611686018427387904, embedding_dim: 4}}]", size},
       {&kTokens, "[{embedding: {num_embeddings: 2147483647, embedding_dim: 2147483647}}]", tensor},

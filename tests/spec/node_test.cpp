@@ -128,7 +128,7 @@ TEST_CASE("what yaml-cpp lets pass is refused") {
         "n.yaml:2:1: error: tabs are not allowed in indentation; use spaces");
   CHECK(Tree("a: \xc3\n").message() == "n.yaml:1:4: error: not UTF-8");
   CHECK(Tree(std::string("a: \0b\n", 6)).message() ==
-        "n.yaml:1:4: error: a file may not hold control characters");
+        "n.yaml:1:4: error: a file must not contain control characters");
   CHECK(Tree("").root.kind == Node::Kind::null);
   CHECK(Tree("").d.ok());
 }

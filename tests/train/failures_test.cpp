@@ -169,9 +169,10 @@ TEST_CASE("metrics that can't be written are told once, and the run goes on") {
   CHECK_MESSAGE(
       count(run.err, "metrics.jsonl cannot be written: File too large; the run continues") == 1,
       run.err);
-  CHECK_MESSAGE(std::regex_search(run.err, std::regex("metrics.jsonl cannot be written: File too "
-                                                      "large; [0-9]+ records are missing there\n")),
-                run.err);
+  CHECK_MESSAGE(
+      std::regex_search(run.err, std::regex("metrics.jsonl cannot be written: File too "
+                                            "large; [0-9]+ records are missing from it\n")),
+      run.err);
   const std::string metrics = read_file(folder.file("run/metrics.jsonl"));
   CHECK(metrics.size() > 20 * 1024 - 300);
   CHECK(metrics.size() <= 20 * 1024);
@@ -198,7 +199,7 @@ TEST_CASE("metrics that can't be written for a moment are written later, none is
   const std::string problem = path + " cannot be written: File too large; the run continues";
   CHECK(becomes_true(60, [&] { return has(run.err(), problem); }));
   REQUIRE(::prlimit(run.pid(), RLIMIT_FSIZE, &before, nullptr) == 0);
-  const std::string solved = path + " is written again; no record is missing there\n";
+  const std::string solved = path + " can be written again; no record is missing from it\n";
   CHECK(becomes_true(60, [&] { return has(run.err(), solved); }));
   run.send(SIGTERM);
   CHECK(run.wait() == 143);

@@ -135,8 +135,9 @@ TEST_CASE("all checkpoints that are there at the same time must fit, those of be
     return refused.err;
   };
   const std::string err = fits(4, {"save={every_steps: 4, keep: 2}"});
-  CHECK_MESSAGE(has(err, "the weights and 3 checkpoints take 0.0 MiB; make room, lower save.keep"),
-                err);
+  CHECK_MESSAGE(
+      has(err, "the weights and 3 checkpoints take 0.0 MiB; free some disk space, lower save.keep"),
+      err);
   CHECK(checkpoints_in(folder.file("run/checkpoints")).size() == 2);  // 8, 10
   fits(2, {"save={every_steps: 4, keep: 2}", "epochs=3"}, "auto");
   // Fewer are written than kept: those of steps 4 to 20 and the last; two of these are there.
@@ -211,7 +212,7 @@ TEST_CASE("a run directory that is removed or moved is made again, with a warnin
     const Ran ran = run_in(folder, {"save.every_steps=3", "epochs=3"}, disk);
     CHECK_MESSAGE(ran.code == 0, ran.err);
     CHECK_MESSAGE(has(ran.err, folder.file("run/metrics.jsonl") +
-                                   " was removed or moved during the run; a new one begins here\n"),
+                                   " was removed or moved during the run; a new one was started\n"),
                   ran.err);
     CHECK_FALSE(ran.weights.empty());
     CHECK_MESSAGE(ran.metrics.ends_with("}\n"), ran.metrics);
@@ -227,7 +228,7 @@ TEST_CASE("a run directory that is made again during the run is locked again") {
   Process first({folder.file("t.yaml"), "epochs=100000000", "out=" + run});
   REQUIRE(becomes_true(60, [&] { return has(first.out(), "Epoch [1/"); }));
   fs::rename(run, folder.file("moved"));
-  CHECK(becomes_true(60, [&] { return has(first.err(), "a new one begins here"); }));
+  CHECK(becomes_true(60, [&] { return has(first.err(), "a new one was started"); }));
   CHECK(is_locked(run));
   const Finished second = dptrain({folder.file("t.yaml"), "epochs=1", "out=" + run});
   CHECK(second.code == 1);
@@ -311,7 +312,7 @@ TEST_CASE("a run without a checkpoint does not ask to be requeued") {
   Full disk(SIGUSR1);
   const Ran ran = run_in(folder, {"save.every_steps=3"}, disk);
   CHECK_MESSAGE(ran.code == 1, ran.err);
-  CHECK_MESSAGE(has(ran.err, "the exit code is 1 instead of 75; make room on the disk"), ran.err);
+  CHECK_MESSAGE(has(ran.err, "the exit code is 1 instead of 75; free some disk space"), ran.err);
 }
 
 // Takes its time over the first file.

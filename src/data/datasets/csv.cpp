@@ -37,7 +37,7 @@ struct Csv {
                   "number of classes in the target column; 0: targets are real numbers",
                   kNotNegative)
         .optional("class_names", &Csv::class_names,
-                  "texts of the target column, in the order of their classes, instead of numbers")
+                  "values of the target column if it holds text, in the order of their classes")
         .choice("delimiter", &Csv::delimiter, {",", ";", "|", "tab"},
                 "character between two numbers")
         .choice("header", &Csv::header, {"auto", "yes", "no"},

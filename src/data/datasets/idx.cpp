@@ -28,7 +28,7 @@ struct Idx {
   }
   static void check(const Idx& c, const Owner& owner, Diagnostics& d) {
     if (c.test_images.empty() != c.test_labels.empty())
-      d.error(owner.where, "'test_images' and 'test_labels' go together");
+      d.error(owner.where, "'test_images' and 'test_labels' must be given together");
   }
 };
 

@@ -29,7 +29,7 @@ struct Npy {
   }
   static void check(const Npy& c, const Owner& owner, Diagnostics& d) {
     if (c.test_inputs.empty() != c.test_targets.empty())
-      d.error(owner.where, "'test_inputs' and 'test_targets' go together");
+      d.error(owner.where, "'test_inputs' and 'test_targets' must be given together");
   }
 };
 

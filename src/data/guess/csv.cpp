@@ -150,13 +150,13 @@ Task task_of(const Column& target, size_t rows, const std::string& path) {
   }
   if (target.empty_line > 0)
     fail(Fault::data,
-         "{}:{}: the target column '{}' is empty here; delete such lines, or choose another column "
-         "with --target",
+         "{}:{}: the target column '{}' is empty on this line; delete such lines, or choose "
+         "another column with --target",
          path, target.empty_line, target.name);
   if (!target.texts_known() || target.texts.size() * 2 > rows)
     fail(Fault::data,
-         "{}: the target column '{}' has {} different texts in {} lines, so they are no classes; "
-         "choose another column with --target",
+         "{}: the target column '{}' has {} different values of text in {} lines, so they cannot "
+         "be classes; choose another column with --target",
          path, target.name,
          target.texts_known() ? fmt::format("{}", target.texts.size())
                               : fmt::format("more than {}", kMostClasses),
@@ -178,12 +178,12 @@ std::string why_left_out(const Column& c) {
   if (c.numbers()) return "";
   if (c.bad_text.empty())
     return fmt::format(
-        "{} of {} fields are no numbers, the first in line {} (empty): fill in or "
+        "{} of {} fields are not numbers, the first on line {} (empty): fill in or "
         "delete those lines to use it",
         c.no_numbers, c.rows, c.bad_line);
   return fmt::format(
-      "{} of {} fields are no numbers, such as '{:.20}' in line {}: replace texts "
-      "by numbers to use it",
+      "{} of {} fields are not numbers, such as '{:.20}' on line {}: replace text with numbers to "
+      "use it",
       c.no_numbers, c.rows, c.bad_text, c.bad_line);
 }
 
@@ -239,7 +239,7 @@ void add_target(DataGuess& g, const Columns& t, size_t target, const std::string
         {"classes", std::to_string(classes.size()), "classes 0, 1, ...; 0: values"});
   } else {
     g.class_names = classes;
-    g.settings.push_back({"class_names", yaml_list(classes), "texts of classes 0, 1, ..."});
+    g.settings.push_back({"class_names", yaml_list(classes), "text of classes 0, 1, ..."});
   }
 }
 
@@ -254,7 +254,7 @@ void add_inputs(DataGuess& g, const Columns& t, size_t target, const std::string
       g.notes.push_back(fmt::format("column '{}' is left out: {}", t.columns[i].name, why));
   }
   if (inputs.empty())
-    fail(Fault::data, "{} has no column of numbers beside the target '{}'; {}", path,
+    fail(Fault::data, "{} has no column of numbers other than the target '{}'; {}", path,
          t.columns[target].name, g.notes.back());
   if (inputs.size() + 1 < t.columns.size())
     g.settings.push_back({"inputs", yaml_list(inputs), "the columns to predict from"});

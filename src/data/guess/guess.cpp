@@ -70,14 +70,14 @@ DataGuess guess_name(const std::string& word) {
     std::vector<std::string_view> known;
     for (const DatasetType& type : dataset_table()) known.push_back(type.name);
     fail(Fault::data,
-         "there is no file, folder or data set '{:.60}'; {}. Name a CSV file, a text, a folder of "
-         "images or of arrays, or a data set",
+         "there is no file, folder or data set '{:.60}'; {}. Name a CSV file, a text file, a "
+         "folder of images or of arrays, or a data set",
          word, suggestion(word, known));
   }
   for (const KeyDoc& k : found->describe())
     if (k.required())
       fail(Fault::spec,
-           "'{0}' is a kind of files; name yours: dptrain init FILE (see `dptrain explain {0}`)",
+           "'{0}' is a file format; name your file: dptrain init FILE (see `dptrain explain {0}`)",
            found->name);
   DataGuess g{.type = std::string(found->name), .name = std::string(found->name)};
   g.notes.push_back(fmt::format("{}: a data set that dptrain knows", found->name));
@@ -90,7 +90,7 @@ DataGuess guess_text(const std::string& path) {
   const auto characters = static_cast<int64_t>(open_bytes(path)->most_bytes());
   const int64_t length = std::min(kUsual, characters / kSequences);
   if (length < kFewest)
-    fail(Fault::data, "{} has {}; a model of characters needs some hundred at least", path,
+    fail(Fault::data, "{} has {}; a character model needs at least a few hundred", path,
          counted(characters, "character"));
   DataGuess g{.type = "text", .name = fs::path(path).stem().string()};
   g.notes.push_back(fmt::format("{}: a text of {}", path, counted(characters, "character")));
@@ -133,8 +133,8 @@ DataGuess guess_file(const std::string& path, const std::string& target) {
          path);
   if (!is_text(path))
     fail(Fault::data,
-         "{} is neither a CSV, a text nor an array; dptrain reads .csv, .tsv, .npy, IDX and texts, "
-         "and folders of images",
+         "{} is not a CSV file, a text file or an array; dptrain reads .csv, .tsv, .npy, IDX and "
+         "text files, and folders of images",
          path);
   return target.empty() ? guess_text(path) : guess_csv(path, target);
 }

@@ -105,14 +105,14 @@ Sizes sizes_of(const std::vector<fs::path>& files) {
 void add_sizes(DataGuess& g, const Sizes& s) {
   constexpr int64_t kSmall = 96;
   if (s.same && s.height <= kSmall && s.width <= kSmall) {
-    g.settings.push_back({"resize", fmt::format("[{}, {}]", s.height, s.width),
-                          "height and width of all images: their own"});
+    g.settings.push_back(
+        {"resize", fmt::format("[{}, {}]", s.height, s.width), "height and width of all images"});
     return;
   }
   int64_t side = 128;
   while (side > 16 && side > s.shorter) side /= 2;
   g.settings.push_back(
-      {"resize", std::to_string(side), "the shorter side becomes so many pixels; larger: slower"});
+      {"resize", std::to_string(side), "length of the shorter side; larger is slower"});
   g.settings.push_back({"crop", std::to_string(side), "the square in the center is used"});
 }
 

@@ -78,7 +78,7 @@ class PlainSource final : public ByteSource {
     const size_t got = file_->read(out, offset_);
     if (got < out.size())
       fail(Fault::data,
-           "{} is cut short: {} needs {} bytes at offset {}, and only {} are there. Fetch the file "
+           "{} is cut short: {} needs {} bytes at offset {}, but only {} are left. Fetch the file "
            "again.",
            file_->path(), what, out.size(), offset_, got);
     offset_ += got;
@@ -114,7 +114,7 @@ class GzipSource final : public ByteSource {
       const size_t n = inflate_some(out.subspan(got));
       if (n == 0 && done_)
         fail(Fault::data,
-             "{} is cut short: {} needs {} decompressed bytes at offset {}, and only {} are there. "
+             "{} is cut short: {} needs {} decompressed bytes at offset {}, but only {} are left. "
              "Fetch the file again.",
              file_->path(), what, out.size(), offset_, got);
       got += n;

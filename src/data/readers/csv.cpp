@@ -218,8 +218,8 @@ class Reader {
     const auto found = std::ranges::find(format_.words, f.text);
     if (found == format_.words.end())
       fail(Fault::data,
-           "{}:{}:{}: '{:.40}' in column '{:.40}' is none of the {} that `class_names` lists; add "
-           "it there, or correct it",
+           "{}:{}:{}: '{:.40}' in column '{:.40}' is not one of the {} in `class_names`; add it to "
+           "the list, or correct it",
            path_, lines_.number(), f.column, f.text, column,
            counted(format_.words.size(), "class", "classes"));
     return static_cast<float>(found - format_.words.begin());
@@ -239,14 +239,14 @@ class Reader {
           "`header: yes`",
           text);
     if (text.empty())
-      return fmt::format("column '{:.40}' is empty here; enter a number, or delete the line",
-                         column);
+      return fmt::format(
+          "column '{:.40}' is empty on this line; enter a number, or delete the line", column);
     if (like_number(text))
       return fmt::format(
           "'{:.40}' in column '{:.40}' is not a finite number; correct it, or delete the line",
           text, column);
     return fmt::format(
-        "'{:.40}' in column '{:.40}' is not a number; delete the column, or replace its texts by "
+        "'{:.40}' in column '{:.40}' is not a number; delete the column, or replace its text with "
         "numbers (classes: 0, 1, 2, ...)",
         text, column);
   }

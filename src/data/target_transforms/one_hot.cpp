@@ -54,7 +54,7 @@ std::string torch(const std::any& settings, int64_t classes) {
 
 TargetTransformType one_hot() {
   TargetTransformType t{registry_entry<OneHot>(
-      "one_hot", "Replaces a class by a row of zeros with a 1 at the class's index.")};
+      "one_hot", "Replaces a class with a row of zeros that has a 1 at the class's index.")};
   t.infer = infer;
   t.apply = apply;
   t.torch = torch;

@@ -35,7 +35,8 @@ struct Erasing {
       if (range->size() != 2 || range->front() > range->back())
         d.error(owner.at(name),
                 fmt::format("'{}' must be two numbers, the smaller one first", name));
-    if (c.value.empty()) d.error(owner.at("value"), "'value' must be one number, or one a channel");
+    if (c.value.empty())
+      d.error(owner.at("value"), "'value' must be one number, or one per channel");
   }
 };
 

@@ -27,7 +27,7 @@ struct BatchNormLayer {
         .optional("eps", &L::eps, "small number added to the variance", kNormEpsilon)
         .optional(
             "momentum", &L::momentum,
-            "weight of a new batch in the running statistics; none: all batches weigh the same",
+            "weight of a new batch in the running statistics; none: all batches count equally",
             kProbability)
         .optional("affine", &L::affine, "whether each channel has a learned scale and offset")
         .optional("bias", &L::bias, "whether a learned bias is added")

@@ -22,7 +22,7 @@ struct GroupNormLayer {
   static KeyTable<GroupNormLayer> keys() {
     return KeyTable<GroupNormLayer>()
         .required("num_groups", &GroupNormLayer::num_groups,
-                  "number of groups; each is normalized by itself", kSize)
+                  "number of groups; each is normalized separately", kSize)
         .optional("eps", &GroupNormLayer::eps, "small number added to the variance", kNotNegative)
         .optional("affine", &GroupNormLayer::affine,
                   "whether each channel has a learned scale and offset")

@@ -105,7 +105,7 @@ TEST_CASE("csv: words are classes where their names are given, other columns may
               load("csv", "{path: t.csv, inputs: a, targets: kind, class_names: [red]}",
                    Split::train, folder.path());
             }),
-            "t.csv:3:10: 'blue' in column 'kind' is none of the 1 class that `class_names` lists"));
+            "t.csv:3:10: 'blue' in column 'kind' is not one of the 1 class in `class_names`"));
   const auto wrong = [](const std::string& settings) {
     return complaint_of(dataset_type("csv"), settings);
   };

@@ -36,7 +36,7 @@ TEST_CASE("idx: what is wrong") {
   CHECK(has(why("{images: i, labels: l}", Split::test), "has no test split"));
   CHECK(has(why("{images: none, labels: l}"), "cannot be opened"));
   CHECK(has(complaint_of(dataset_type("idx"), "{images: i, labels: l, test_images: i}"),
-            "go together"));
+            "must be given together"));
 }
 
 TEST_CASE("idx: Python lines") {

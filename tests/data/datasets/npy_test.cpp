@@ -37,7 +37,7 @@ TEST_CASE("npy: what is wrong") {
   CHECK(has(why("{inputs: x, targets: x, classes: 2}"), "'classes' was given"));
   CHECK(has(why("{inputs: x, targets: c}", Split::test), "has no test split"));
   CHECK(has(complaint_of(dataset_type("npy"), "{inputs: x, targets: c, test_inputs: x}"),
-            "go together"));
+            "must be given together"));
 }
 
 TEST_CASE("npy: Python lines") {

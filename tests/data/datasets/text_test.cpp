@@ -60,7 +60,7 @@ TEST_CASE("text: what is wrong") {
   CHECK(has(why("{path: t.txt, sequence_length: 2}", Split::test),
             "the part to evaluate on has 2 characters"));
   CHECK(has(why("{path: t.txt, sequence_length: 2, test_share: 0}", Split::test),
-            "there is no test split of"));
+            "has no test split: set test_share"));
   for (const char* const keys : {"sequence_length: 0", "stride: -1", "test_share: 1"})
     CHECK(
         has(complaint_of(dataset_type("text"), std::string("{path: t, ") + keys + "}"), "' must "));

@@ -76,18 +76,19 @@ TEST_CASE("columns that are no numbers, and those that count lines, are left out
   const DataGuess g = guess_csv(folder.write("t.csv", csv), "");
   CHECK(settings_text(g) == "path=t.csv, targets=t, classes=2, inputs=[x]");
   CHECK(notes(g, "column 'id' is left out: it counts the lines"));
-  CHECK(notes(g, "'city' is left out: 40 of 40 fields are no numbers, such as 'Ulm' in line 2"));
-  CHECK(notes(g, "'gap' is left out: 1 of 40 fields are no numbers, the first in line 5 (empty)"));
+  CHECK(notes(g, "'city' is left out: 40 of 40 fields are not numbers, such as 'Ulm' on line 2"));
+  CHECK(notes(g, "'gap' is left out: 1 of 40 fields are not numbers, the first on line 5 (empty)"));
 }
 
 TEST_CASE("what a CSV does not tell is an error with a remedy") {
   CHECK(has(why_not(table("a,t\n", 20, [](int i) { return "1,w" + std::to_string(i); })),
-            "has 20 different texts in 20 lines, so they are no classes; choose another column"));
+            "has 20 different values of text in 20 lines, so they cannot be classes; choose "
+            "another column"));
   CHECK(has(why_not(table("a,t\n", 20, [](int) { return "1,5"; })), "the same value in all lines"));
   CHECK(has(why_not(table("a,t\n", 20, [](int i) { return i == 4 ? "1," : "1,w"; })),
-            "t.csv:6: the target column 't' is empty here; delete such"));
+            "t.csv:6: the target column 't' is empty on this line; delete"));
   CHECK(has(why_not(table("a,t\n", 20, [](int i) { return "x," + std::to_string(i % 2); })),
-            "has no column of numbers beside the target 't'"));
+            "has no column of numbers other than the target 't'"));
   CHECK(has(why_not("a,b\n1,2\n1,2,3\n"), "t.csv:3:1: 3 fields, where the first line has 2"));
   CHECK(has(why_not("a,b\n1,2\n"), "1 sample; training needs at least 2"));
 }
@@ -183,7 +184,7 @@ TEST_CASE("texts, names of data sets, and what is neither") {
   CHECK(has(data_error([&] { guess("fashion_mnst"); }), "did you mean 'fashion_mnist'?"));
   CHECK(has(data_error([&] { guess(folder.write("x.npz", "PK")); }), "numpy.save"));
   CHECK(has(data_error([&] { guess(folder.write("x.bin", std::string("\0\1", 2))); }),
-            "neither a CSV, a text nor an array"));
+            "is not a CSV file, a text file or an array"));
   CHECK(has(data_error([&] { guess(folder.write("short.txt", "too short")); }), "9 characters"));
   CHECK(has(data_error([&] { guess(folder.path()); }), "holds neither folders of"));
   CHECK(has(error_of(Fault::spec, [&] { guess("csv"); }), "dptrain init FILE"));

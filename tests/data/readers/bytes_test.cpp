@@ -92,14 +92,14 @@ TEST_CASE("a file that is cut short says where") {
   const Folder folder;
   const auto plain = open_bytes(folder.write("plain", "abc"));
   const std::string why = data_error([&] { read(*plain, 5); });
-  CHECK(has(why, "plain is cut short: the text needs 5 bytes at offset 0, and only 3 are there"));
+  CHECK(has(why, "plain is cut short: the text needs 5 bytes at offset 0, but only 3 are left"));
 
   const std::string packed = gzip(std::string(100000, 'q'));
   const auto cut = open_bytes(folder.write("cut", packed.substr(0, packed.size() - 12)));
   CHECK(has(data_error([&] { read(*cut, 100000); }), "is cut short: its gzip data ends"));
   const auto short_text = open_bytes(folder.write("short", gzip("abc")));
   CHECK(has(data_error([&] { read(*short_text, 5); }),
-            "needs 5 decompressed bytes at offset 0, and only 3"));
+            "needs 5 decompressed bytes at offset 0, but only 3"));
 }
 
 TEST_CASE("more than was announced is refused") {

@@ -45,10 +45,10 @@ TEST_CASE("line ends, empty lines, spaces, quotes, signs, a byte order mark") {
 
 TEST_CASE("wrong fields are named by line and column") {
   CHECK(has(why_not("a,b\n1,2\n3, x4\n"),
-            "t.csv:3:4: 'x4' in column 'b' is not a number; delete the column, or replace its "
-            "texts by numbers (classes: 0, 1, 2, ...)"));
+            "t.csv:3:4: 'x4' in column 'b' is not a number; delete the column, or replace its text "
+            "with numbers (classes: 0, 1, 2, ...)"));
   CHECK(has(why_not("1,2\n3,\n"),
-            "t.csv:2:3: column '1' is empty here; enter a number, or delete the line"));
+            "t.csv:2:3: column '1' is empty on this line; enter a number, or delete the line"));
   CHECK(has(why_not("1,2\n3, ,5\n"), "t.csv:2:1: 3 fields, where the first line has 2"));
   CHECK(has(why_not("1,2\n\n3\n"), "t.csv:3:1: 1 field, where"));
   CHECK(has(why_not("1,2\n1,nan\n"),

@@ -51,7 +51,7 @@ TEST_CASE("every element type becomes u8, i32 or f32") {
 }
 
 TEST_CASE("what is not IDX is refused") {
-  CHECK(has(why_not(""), "cut short: the header needs 4 bytes at offset 0, and only 0"));
+  CHECK(has(why_not(""), "cut short: the header needs 4 bytes at offset 0, but only 0"));
   CHECK(has(why_not("\x89PNG...."), "is not an IDX file: it begins with 89 50 4e 47"));
   CHECK(has(why_not(std::string("\0\0\x0a\x01", 4) + "1234"), "is not an IDX file"));
   CHECK(has(why_not(std::string("\0\0\x08\0", 4) + "1234"), "is not an IDX file"));
@@ -73,10 +73,10 @@ TEST_CASE("a lying header is found before memory is taken for it") {
 TEST_CASE("a file that is not exactly as its header says") {
   const std::string good = idx_bytes({30, 4, 4});
   CHECK(why_not(good) == "");
-  CHECK(has(why_not(good.substr(0, 10)), "the extents needs 12 bytes at offset 4, and only 6"));
+  CHECK(has(why_not(good.substr(0, 10)), "the extents needs 12 bytes at offset 4, but only 6"));
   CHECK(has(why_not(good + "x"), "1 bytes more than its header declares, starting at offset 496"));
   CHECK(has(why_not(gzip(good + "x")), "decompresses to more"));
-  CHECK(has(why_not(gzip(good.substr(0, 490))), "and only 474 are there"));
+  CHECK(has(why_not(gzip(good.substr(0, 490))), "but only 474 are left"));
   for (size_t cut = 0; cut < good.size(); cut += 7) {
     CHECK(why_not(good.substr(0, cut)) != "");
     CHECK(why_not(gzip(good.substr(0, cut))) != "");

@@ -47,7 +47,7 @@ TEST_CASE("random_erasing: what does not fit") {
   CHECK(has(complaint_of(t, "{scale: 0.5}"), "'scale' must be two numbers, the smaller one first"));
   CHECK(has(complaint_of(t, "{ratio: [2, 1]}"), "'ratio' must be two numbers"));
   CHECK(has(complaint_of(t, "{ratio: [0, 1]}"), "'ratio' must be positive"));
-  CHECK(has(complaint_of(t, "{value: []}"), "'value' must be one number, or one a channel"));
+  CHECK(has(complaint_of(t, "{value: []}"), "'value' must be one number, or one per channel"));
   CHECK(refusal("random_erasing", "{value: [1, 2]}", {3, 4, 4}) ==
         "transform 'random_erasing': 'value' has 2 numbers, but samples [3, 4, 4] have 3 channels");
 }

@@ -84,7 +84,7 @@ std::string why_not_loaded(const LoadedModule& loaded) {
   for (const std::string& tried : loaded.tried)
     if (!tried.ends_with(kAbsent)) return tried;
   return fmt::format(
-      "{} was not found beside the program; install the CUDA toolkit and build with meson setup "
+      "{} was not found next to the program; install the CUDA toolkit and build with meson setup "
       "-Dcuda=enabled",
       kFile);
 }

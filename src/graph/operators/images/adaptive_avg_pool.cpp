@@ -6,7 +6,7 @@
 namespace dpt::operators {
 namespace {
 
-constexpr std::string_view kNothing = "there is no mean of no elements";
+constexpr std::string_view kNothing = "an empty image has no mean";
 
 std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
   return infer_resized("adaptive_avg_pool", kNothing, in, attrs);

@@ -24,7 +24,7 @@ std::vector<int64_t> sources(int64_t in, int64_t out, double scale) {
   return from;
 }
 
-constexpr std::string_view kNothing = "there is no nearest among no elements";
+constexpr std::string_view kNothing = "an empty image cannot be upsampled";
 
 std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
   return infer_resized("upsample_nearest", kNothing, in, attrs);

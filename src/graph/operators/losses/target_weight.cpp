@@ -9,7 +9,7 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
   if (in[0].dtype != DType::i32)
     fail(Fault::spec, "target_weight: takes classes (i32), not {}", str(in[0]));
   if (in.size() > 1 && in[1].shape.rank() != 1)
-    fail(Fault::spec, "target_weight: weight {} is not one number a class", in[1].shape.str());
+    fail(Fault::spec, "target_weight: weight {} is not one number per class", in[1].shape.str());
   return one_double();
 }
 

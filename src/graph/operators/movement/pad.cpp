@@ -17,7 +17,7 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
     const Checked cut = std::min(s.before[d], s.behind[d]);
     const int64_t extent = (Checked(y[i]) + s.before[d] + s.behind[d]).value();
     if (i == 0 ? extent != y[0] : extent < 0 || (cut + y[i]).value() < 0)
-      fail(Fault::spec, "pad: {} in front and {} behind don't fit dimension {} of {}", s.before[d],
+      fail(Fault::spec, "pad: {} before and {} after do not fit dimension {} of {}", s.before[d],
            s.behind[d], i, in[0].shape.str());
     y = y.with(i, extent);
   }

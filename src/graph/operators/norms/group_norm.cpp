@@ -36,7 +36,8 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   const int64_t groups = settings<GroupNorm>(attrs).groups;
   const Shape& x = in[0].shape;
   if (x.rank() < 2 || groups < 1 || x[1] % groups != 0)
-    fail(Fault::spec, "group_norm: the channels of {} can't be made {} groups", x.str(), groups);
+    fail(Fault::spec, "group_norm: the channels of {} cannot be split into {} groups", x.str(),
+         groups);
   for (const TensorDesc& p : in.subspan(1))
     if (p.shape != Shape{x[1]})
       fail(Fault::spec, "group_norm: parameter {} does not fit the channels of {}", p.shape.str(),

@@ -22,7 +22,7 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   const int dims = settings<LayerNorm>(attrs).dims;
   const Shape& x = in[0].shape;
   if (dims < 1 || dims >= x.rank())
-    fail(Fault::spec, "layer_norm: cannot normalise over the last {} dimensions of {}", dims,
+    fail(Fault::spec, "layer_norm: cannot normalize over the last {} dimensions of {}", dims,
          x.str());
   const Shape normalised = x.tail(x.rank() - dims);
   for (const TensorDesc& p : in.subspan(1))

@@ -13,9 +13,9 @@ TEST_CASE("pad puts a value around, and cuts off where it is negative") {
 
 TEST_CASE("pad never touches the samples, and cuts off no more than there is") {
   CHECK(refusal("pad", {f32({2, 3})}, Pad{{1}, {}}) ==
-        "pad: 1 in front and 0 behind don't fit dimension 0 of [2, 3]");
+        "pad: 1 before and 0 after do not fit dimension 0 of [2, 3]");
   CHECK(refusal("pad", {f32({2, 3})}, Pad{{0, -2}, {0, -2}}) ==
-        "pad: -2 in front and -2 behind don't fit dimension 1 of [2, 3]");
+        "pad: -2 before and -2 after do not fit dimension 1 of [2, 3]");
 }
 
 }  // namespace dpt

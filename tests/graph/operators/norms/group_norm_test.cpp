@@ -16,7 +16,7 @@ TEST_CASE("group_norm normalises each group of channels of each sample") {
 
 TEST_CASE("group_norm names what does not fit") {
   CHECK(refusal("group_norm", {f32({8, 4})}, GroupNorm{3}) ==
-        "group_norm: the channels of [8, 4] can't be made 3 groups");
+        "group_norm: the channels of [8, 4] cannot be split into 3 groups");
   CHECK(refusal("group_norm", {f32({8, 4}), f32({2}), f32({2})}, GroupNorm{2}) ==
         "group_norm: parameter [2] does not fit the channels of [8, 4]");
 }

@@ -16,7 +16,7 @@ TEST_CASE("layer_norm is torch's and gives each row's mean and reciprocal deviat
 
 TEST_CASE("layer_norm names what does not fit") {
   CHECK(refusal("layer_norm", {f32({8, 4})}, LayerNorm{.dims = 2}) ==
-        "layer_norm: cannot normalise over the last 2 dimensions of [8, 4]");
+        "layer_norm: cannot normalize over the last 2 dimensions of [8, 4]");
   CHECK(refusal("layer_norm", {f32({8, 4}), f32({5})}, LayerNorm{}) ==
         "layer_norm: parameter [5] does not fit the last 1 dimensions of [8, 4]");
 }
