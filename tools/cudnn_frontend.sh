@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Fetches the headers of cuDNN's front end (cudnn_frontend, MIT), which the CUDA module needs for convolutions, from
-# PyPI's package nvidia-cudnn-frontend into the user's cache. Does nothing where they are there.
+# PyPI's package nvidia-cudnn-frontend into the user's cache. Does nothing if they are already there.
 set -u
 
-# The package is one wheel for each Python; its headers are the same in all. So one of them by its hash.
+# The package has one wheel per Python version, all with the same headers, so one is fetched by its hash.
 version=1.32.0
 python=(--python-version 3.11 --implementation cp --abi cp311 --platform manylinux_2_28_x86_64)
 hash=c6006556017a4d1c914c52a556c71b1267f2d6a0500f742e7b4edef539878df0
@@ -12,7 +12,7 @@ folder=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/dptrain/cudnn_frontend-$version
 case ${1:-} in
   --where) printf '%s/include\n' "$folder"; exit 0 ;;
   '') ;;
-  *) printf 'Usage: tools/cudnn_frontend.sh [--where]\n  --where  say where the headers are or would be\n' >&2; exit 2 ;;
+  *) printf 'Usage: tools/cudnn_frontend.sh [--where]\n  --where  print the folder of the headers\n' >&2; exit 2 ;;
 esac
 [ -e "$folder/include/cudnn_frontend.h" ] && exit 0
 
@@ -33,6 +33,7 @@ mkdir -p "$(dirname "$folder")" "$scratch/out" &&
   python3 -m zipfile -e "$scratch"/*.whl "$scratch/out" &&
   mkdir -p "$scratch/new" && mv "$scratch/out/include" "$scratch/new/include" &&
   cp "$scratch"/out/*.dist-info/licenses/LICENSE* "$scratch/new/" 2>/dev/null
-[ -e "$scratch/new/include/cudnn_frontend.h" ] || fail "the package holds no include/cudnn_frontend.h" "report this"
+[ -e "$scratch/new/include/cudnn_frontend.h" ] ||
+  fail "the package has no include/cudnn_frontend.h" "please open an issue"
 rm -rf "$folder.new" && cp -r "$scratch/new" "$folder.new" && { mv -T "$folder.new" "$folder" 2>/dev/null || rm -rf "$folder.new"; }
 printf 'Headers of cudnn_frontend %s are in %s\n' "$version" "$folder"

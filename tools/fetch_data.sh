@@ -1,8 +1,8 @@
 #!/bin/sh
 # Fetches a public data set: tools/fetch_data.sh fashion_mnist|mnist|kmnist|cifar10|cifar100|tiny_shakespeare [--to DIR] [--limit SECONDS] [--offline]
-# Each file is taken from the first mirror that gives the right bytes and put in place only when its
-# checksum holds. --to: default datasets/NAME, of the checkout or, if this is installed, here. --limit: seconds for everything, default none.
-# --offline: only check what is there. Exit codes: 0 done, 2 usage, 4 not to be had.
+# Each file is taken from the first mirror that delivers it with the right checksum. --to: default datasets/NAME, in
+# the checkout or, if this script is installed, in the working directory. --limit: seconds in total, default none.
+# --offline: only check the files. Exit codes: 0 done, 2 usage, 4 download failed, or files missing with --offline.
 set -eu
 
 usage() {
@@ -113,9 +113,9 @@ fetch() {
 missing=''
 for file in $files; do
   if [ -f "$to/$file" ] && [ -n "$(wanted_sha256 "$file")" ] && sound "$to/$file" "$file"; then
-    echo "$file: there" >&2
+    echo "$file: found" >&2
   elif [ -n "$packed" ] && [ -f "$to/$file.gz" ] && sound "$to/$file.gz" "$file"; then
-    echo "$file.gz: there" >&2
+    echo "$file.gz: found" >&2
   elif [ "$offline" = yes ]; then
     missing="$missing $file"
   elif ! command -v curl > /dev/null; then
@@ -125,7 +125,7 @@ for file in $files; do
     mkdir -p "$to"
     if ! fetch "$file"; then
       rmdir "$to" 2> /dev/null || true
-      echo "fetch_data: $file could not be had; what was tried stands above. dptrain also runs without files: write" >&2
+      echo "fetch_data: $file could not be downloaded, see above. dptrain also runs without files: write" >&2
       echo "  data: {dataset: $([ "$name" = tiny_shakespeare ] && echo synthetic_tokens || echo synthetic_images)}" >&2
       exit 4
     fi

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# From a fresh checkout to a trained net: installs what is missing, builds, finds Fashion-MNIST (else
-# downloads it, else makes images of the same format up), trains configs/fmnist_ddp.yaml, draws its loss.
+# From a fresh checkout to a trained net: installs what is missing, builds, finds or downloads Fashion-MNIST (or
+# generates images of the same format), trains configs/fmnist_ddp.yaml, and draws its loss.
 set -u
 
 usage() {
   cat <<'TEXT'
 Usage: tools/first_run.sh [--dry-run] [--no-sudo] [--synthetic]
-  --dry-run    say what would be done, and do nothing
+  --dry-run    print what would be done without doing it
   --no-sudo    passed on to tools/setup.sh: never call sudo
-  --synthetic  train on made-up images without looking for data
+  --synthetic  train on synthetic images without looking for data
 TEXT
 }
 
@@ -38,10 +38,10 @@ run() {  # shows a command; runs it unless --dry-run
   $dry_run || "$@"
 }
 
-# Does the spec find its data? Asks the program, so that both look in the same places.
+# Does the spec find its data? Asks the program, so that both look in the same folders.
 has_data() { "$dptrain" check "$spec" >"$answer" 2>&1; }
 
-# The last lines of a complaint, indented.
+# The last lines of an error message, indented.
 quote() { tail -n 12 "$answer" | sed 's/^/  | /'; }
 
 # The loss of each epoch in FILE (metrics.jsonl) as a chart of ten rows.
@@ -76,19 +76,19 @@ draw() {
 answer=$(mktemp) || fail "mktemp can't make a file" "is \${TMPDIR:-/tmp} full or not writable?"
 trap 'rm -f "$answer"' EXIT
 
-step 'What is needed'
-tools/setup.sh "${setup[@]}" || fail 'tools/setup.sh failed, see above' 'mend what it names, then run this again'
+step 'Packages'
+tools/setup.sh "${setup[@]}" || fail 'tools/setup.sh failed, see above' 'fix the reported problem, then run this again'
 
 step 'Build'
 if ! [ -e $build/build.ninja ]; then
   # Kernels have their own flags: -O3 would take longer, and train no faster.
   run meson setup --buildtype=release -Doptimization=2 -Dtests=disabled -Dfolder_units=all $build ||
     fail "meson could not set up $here/$build, see above" \
-      "$build/meson-logs/meson-log.txt says more; remove $build once it is mended, and run this again"
+      "see $build/meson-logs/meson-log.txt; fix the error, remove $build, then run this again"
 fi
 run ninja -C $build src/dptrain ||
   fail "the build in $here/$build failed, see the first error above" \
-    "after a pull, 'rm -r $build' and another run often help; else it is worth an issue"
+    "after a pull, 'rm -r $build' and another run often help; otherwise please open an issue"
 
 overrides=()
 step 'Data'
@@ -97,21 +97,21 @@ if $dry_run; then
   printf '+ timeout %s tools/fetch_data.sh fashion_mnist   # if not\n' $download_s
   printf 'Else: data.dataset=synthetic_images\n'
 elif $synthetic; then
-  printf 'Made-up images of ten classes, as asked: data.dataset=synthetic_images\n'
+  printf 'Synthetic images of ten classes, as requested: data.dataset=synthetic_images\n'
   overrides=(data.dataset=synthetic_images)
 elif has_data; then
-  printf 'Fashion-MNIST is here.\n'
+  printf 'Found Fashion-MNIST.\n'
 else
   code=$?
-  # 4: the data; anything else is wrong with the spec or the program, and no download mends it.
+  # 4: the data; anything else is wrong with the spec or the program, and no download fixes it.
   [ $code -eq 4 ] || { quote >&2; fail "'$dptrain check $spec' failed with exit code $code, see above" \
     "did $spec change? 'git checkout $spec' brings it back"; }
   quote
   printf 'Downloading it, for at most %s s.\n' $download_s
   if timeout $download_s tools/fetch_data.sh fashion_mnist </dev/null && has_data; then
-    printf 'Fashion-MNIST is here.\n'
+    printf 'Found Fashion-MNIST.\n'
   else
-    printf 'No Fashion-MNIST: training on made-up images of the same format (28x28, ten classes).\n'
+    printf 'No Fashion-MNIST: training on synthetic images of the same format (28x28, ten classes).\n'
     printf 'With a network, tools/fetch_data.sh fashion_mnist gets the real ones.\n'
     overrides=(data.dataset=synthetic_images)
   fi
@@ -121,14 +121,14 @@ step 'Training'
 run "$dptrain" "$spec" "${overrides[@]}"
 code=$?
 [ $code -eq 0 ] || fail "training ended with exit code $code, see above" \
-  "'$dptrain doctor' says what this machine has; '$dptrain check $spec' looks at the spec alone"
+  "'$dptrain doctor' reports what this machine offers; '$dptrain check $spec' checks the spec alone"
 
 step 'Loss'
 if $dry_run; then
   printf 'The loss of each epoch, from %s/metrics.jsonl.\n' $results
 else
   draw "$results/metrics.jsonl" ||
-    fail "$results/metrics.jsonl holds no epoch" "run '$dptrain $spec' once more and look at what it says"
+    fail "$results/metrics.jsonl holds no epoch" "run '$dptrain $spec' again and read its output"
 fi
 tail=${overrides[*]:+ ${overrides[*]}}
 cat <<TEXT

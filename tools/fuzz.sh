@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Builds the libFuzzer programs with clang, AddressSanitizer and UndefinedBehaviorSanitizer, and runs
-# them one after another. What they find is kept in build-test/fuzz/findings; fails if there is any.
+# them one after another. Keeps inputs that fail in build-test/fuzz/findings; exits with 1 if there are any.
 set -u
 
 usage() {
   cat <<'TEXT'
 Usage: tools/fuzz.sh [TARGET...] [--seconds N] [-j N]
-  TARGET       spec idx idx_gzip npy csv cifar image safetensors json state; all of them where none is named
+  TARGET       spec idx idx_gzip npy csv cifar image safetensors json state; default: all of them
   --seconds N  how long each runs (30)
   -j N         compile with N processes (as many as there are cores)
-A finding becomes a test: mend it, then copy the file to tests/fuzz/corpus/TARGET/found-NAME.
+To make a finding a test, fix the bug, then copy the file to tests/fuzz/corpus/TARGET/found-NAME.
 TEXT
 }
 
@@ -32,7 +32,7 @@ esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 build="build-test/fuzz"
 if ! command -v clang++ >/dev/null; then
-  printf 'fuzz.sh: error: clang++ is not here\n  tools/setup.sh --clang installs it\n' >&2
+  printf 'fuzz.sh: error: clang++ was not found\n  tools/setup.sh --clang installs it\n' >&2
   exit 1
 fi
 cxx=clang++
@@ -54,7 +54,7 @@ for target in "${targets[@]}"; do
     "$build/corpus/$target" "tests/fuzz/corpus/$target" || found+=("$target")
 done
 if [ ${#found[@]} -gt 0 ]; then
-  printf '%d of %d targets found something: %s; see %s/findings\n' "${#found[@]}" "${#targets[@]}" "${found[*]}" "$build"
+  printf '%d of %d targets have findings: %s; see %s/findings\n' "${#found[@]}" "${#targets[@]}" "${found[*]}" "$build"
   exit 1
 fi
 printf 'no findings in %d targets\n' "${#targets[@]}"

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Writes hostile specs and runs each through `dptrain check`, `plan` and `train`.
 
-A spec is a small sound one with one to three changes: a key of the schema set to an extreme, empty or null value, a
-layer of the schema put in with extreme arguments, or stages of one layer. A run fails if it ends by a signal, prints the
-text of a library or of an assertion, ends with a code that no user is told of, needs more than the limits of time and
-memory, or if training refuses as a mistake of the spec what `check` and `plan` took.
+Each spec is a small valid one with one to three changes: a key of the schema set to an extreme, empty or null value, a
+layer of the schema inserted with extreme arguments, or stages of one layer. A run fails if it is killed by a signal,
+prints an error of a library or an assertion, exits with an undocumented code, exceeds the limits of time and memory, or
+if training rejects a spec that `check` and `plan` accepted.
 
   tools/fuzz_specs.py --dptrain build/src/dptrain --count 20000 --seed 1
   tools/fuzz_specs.py --dptrain build/src/dptrain --every-value
 
-Prints each failure with the spec, and ends with the number of specs and failures. The same seed makes the same specs.
+Prints each failure with the spec, and ends with the number of specs and failures. The same seed gives the same specs.
 """
 
 import argparse
@@ -70,7 +70,7 @@ class Specs:
         self.layers = self.words("layer")
 
     def words(self, definition):
-        """Each name of a definition with the schema of what may stand behind it; not the keys that may stand beside it."""
+        """Each name of a definition with the schema of its value, without the keys that may appear next to it."""
         schema = self.schema["definitions"][definition]
         names = [rule["if"]["required"][0] for rule in schema.get("allOf", []) if "required" in rule.get("if", {})]
         return {name: schema["properties"][name] for name in names or schema["properties"]}
@@ -223,7 +223,7 @@ class Specs:
                 yield self.with_value(place, value)
 
     def with_value(self, place, value):
-        """A sound spec with the value there; None in a place stands for the name's own value."""
+        """A valid spec with the value at that path; None in the path is replaced by the name's own value."""
         spec = self.sound()
         inside = 2 if place[0] == "data" and len(place) > 1 else 1
         for name in reversed(place[inside:]):
@@ -253,7 +253,7 @@ def limit():
 
 
 def run(words, folder, seconds):
-    """Exit code, what was printed, CPU seconds, peak bytes; training that goes on is stopped by SIGINT, which is no failure."""
+    """Exit code, output, CPU seconds, peak bytes. SIGINT stops training that still runs, which is no failure."""
     log = folder / "log"
     with open(log, "wb") as out:
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=folder, preexec_fn=limit,

@@ -1,6 +1,6 @@
-"""Packs an installed tree of dptrain and the shared libraries it needs as a Python wheel.
+"""Packages an installed tree of dptrain and the shared libraries it needs as a Python wheel.
 
-pip puts bin/ of the wheel's prefix on the PATH, and share/ and lib/ beside it, so the program finds
+pip puts bin/ of the wheel's prefix on the PATH, and share/ and lib/ next to it, so the program finds
 its files and libraries as in any other prefix: by paths relative to itself. Python never runs.
 """
 import argparse

@@ -37,8 +37,8 @@ while [ $# -gt 0 ]; do
 done
 if ! $deb && ! $wheel; then deb=true wheel=true; fi
 
-{ mkdir -p "$out" && out=$(cd "$out" && pwd); } || fail "the folder of --out can't be made" 'choose another one'
-[ -z "$build" ] || build=$(cd "$build" && pwd) || fail '--build is no folder' 'name a meson build directory'
+{ mkdir -p "$out" && out=$(cd "$out" && pwd); } || fail "the folder of --out cannot be created" 'choose another one'
+[ -z "$build" ] || build=$(cd "$build" && pwd) || fail '--build is not a folder' 'name a meson build directory'
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit 1
 cd "$here" || exit 1
 
@@ -53,8 +53,8 @@ if [ -z "$build" ]; then
   build=$here/build-package
   [ -e "$build/build.ninja" ] ||
     meson setup "$build" --prefix=/usr --buildtype=release -Dtests=disabled ||
-    fail "meson could not set up $build, see above" "remove $build and run this again once it is mended"
-  ninja -C "$build" || fail "the build in $build failed, see the first error above" 'mend it, then run this again'
+    fail "meson could not set up $build, see above" "fix the error, remove $build, then run this again"
+  ninja -C "$build" || fail "the build in $build failed, see the first error above" 'fix it, then run this again'
 fi
 
 work=$(mktemp -d) || fail "mktemp can't make a folder" "is \${TMPDIR:-/tmp} full or not writable?"
@@ -63,7 +63,7 @@ umask 022
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 
 ask() { meson introspect "$build" "$1" | python3 -c "import json, sys; d = json.load(sys.stdin); print($2)"; }
-version=$(ask --projectinfo 'd["version"]') || fail "$build is no build directory of meson" 'name one with --build'
+version=$(ask --projectinfo 'd["version"]') || fail "$build is not a meson build directory" 'name one with --build'
 prefix=$(ask --buildoptions '[o["value"] for o in d if o["name"] == "prefix"][0]')
 DESTDIR=$work/stage meson install -C "$build" --no-rebuild --quiet --strip ||
   fail "'meson install' failed in $build, see above" "build everything there first: ninja -C $build"
@@ -124,5 +124,5 @@ TEXT
 if $deb; then make_deb; fi
 if $wheel; then
   python3 tools/make_wheel.py --tree "$tree" --version "$version" --out "$out" ||
-    fail 'tools/make_wheel.py failed, see above' 'mend what it names, then run this again'
+    fail 'tools/make_wheel.py failed, see above' 'fix the reported problem, then run this again'
 fi

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Installs what building and testing dptrain needs and is not there yet: Debian's own packages, from
-# the sources that this machine already has. Does nothing, in well under two seconds, when all is there.
+# Installs the Debian packages that building and testing dptrain needs, from this machine's configured package
+# sources. Does nothing, in well under two seconds, if all are installed.
 set -u
 
 usage() {
   cat <<'TEXT'
 Usage: tools/setup.sh [--dry-run] [--no-sudo] [-y|--yes] [--clang] [--style] [--cuda]
-  --dry-run   say what would be installed, and install nothing
-  --no-sudo   never call sudo; without root, say which command root would have to run
+  --dry-run   print what would be installed without installing it
+  --no-sudo   never call sudo; if not root, print the command that root must run
   -y, --yes   don't ask before installing (also without a terminal to ask on)
   --clang     clang as well, for tools/test.sh --clang
   --style     the checkers of tools/style.sh as well
   --cuda      also the headers of cuDNN's front end, for convolutions on GPUs; the CUDA toolkit itself, cuDNN and
-              NCCL are NVIDIA's to install
+              NCCL must be installed from NVIDIA
 TEXT
 }
 
-# what: it is needed for
+# package: what it is needed for
 packages='g++:compiler
 meson:build system
 ninja-build:runs the build
@@ -44,7 +44,7 @@ for word in "$@"; do
     --clang) packages="$packages
 clang:the second compiler" ;;
     --style) packages="$packages
-clang-format:form of C++ files
+clang-format:formatting of C++ files
 clang-tidy:checks of C++ files
 shellcheck:checks of scripts" ;;
     --cuda) cuda=true ;;
@@ -60,11 +60,11 @@ fail() {  # what happened, what to do
 
 names=$(printf '%s\n' "$packages" | cut -d: -f1)
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  fail 'this is no Debian or Ubuntu: apt-get and dpkg-query are not here' \
+  fail 'this is not Debian or Ubuntu: apt-get and dpkg-query were not found' \
     "install the equivalents of these by hand, then run meson: $(printf '%s' "$names" | tr '\n' ' ')"
 fi
 
-# Installed packages of the list, one a line. dpkg-query also complains of unknown ones: not news.
+# Installed packages of the list, one a line. dpkg-query also complains about unknown ones, which is expected.
 installed() {
   # shellcheck disable=SC2086  # one word a package
   dpkg-query -W -f='${db:Status-Status} ${Package}\n' $names 2>/dev/null |
@@ -72,7 +72,7 @@ installed() {
 }
 missing() { comm -23 <(printf '%s\n' "$names" | sort -u) <(installed); }
 
-# Debian's apt, as root, never asking for anything but the one yes.
+# apt-get, as root; asks at most one yes-or-no question.
 root=()
 [ "$(id -u)" -eq 0 ] || root=(sudo)
 apt=(env DEBIAN_FRONTEND=noninteractive apt-get)
@@ -98,10 +98,10 @@ if [ ${#wanted[@]} -gt 0 ]; then
   fi
   if [ ${#root[@]} -gt 0 ]; then
     if $no_sudo; then
-      fail "not root, and --no-sudo: ${wanted[*]} can't be installed" "as root: apt-get update && $line"
+      fail "not root, and --no-sudo was given: ${wanted[*]} cannot be installed" "as root: apt-get update && $line"
     fi
     command -v sudo >/dev/null ||
-      fail "not root, and there is no sudo: ${wanted[*]} can't be installed" \
+      fail "not root, and sudo was not found: ${wanted[*]} cannot be installed" \
         "as root: apt-get update && $line"
   fi
   printf 'Installing: %s\n' "${wanted[*]}"
@@ -109,16 +109,16 @@ if [ ${#wanted[@]} -gt 0 ]; then
     fail "'apt-get update' failed, see above" \
       "check the network and /etc/apt/sources.list, then run tools/setup.sh again"
   "${root[@]}" "${apt[@]}" "${install[@]}" "${wanted[@]}" ||
-    fail "'$line' failed, see above" "mend what it names, then run tools/setup.sh again"
+    fail "'$line' failed, see above" "fix the reported problem, then run tools/setup.sh again"
   mapfile -t wanted < <(missing)
   [ ${#wanted[@]} -eq 0 ] ||
     fail "apt-get installed all but: ${wanted[*]}" \
       "is this Debian 12 or newer? 'apt-cache policy ${wanted[*]}' says where they would come from"
 fi
 ticks
-# dptrain is built without them where they can't be had, and says so.
+# If they cannot be downloaded, dptrain is built without them and says so.
 if $cuda && ! $dry_run && ! "$(dirname "${BASH_SOURCE[0]}")/cudnn_frontend.sh"; then
-  printf "setup.sh: going on without the headers of cuDNN's front end\n" >&2
+  printf "setup.sh: continuing without the headers of cuDNN's front end\n" >&2
 fi
 if $dry_run; then printf 'Nothing to install.\n'; fi
-printf 'All there. Next: tools/first_run.sh trains a first net, tools/test.sh runs every test.\n'
+printf 'All installed. Next: tools/first_run.sh trains a first net, tools/test.sh runs every test.\n'

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints how the sources are laid out: the largest folders, the longest files, how deep headers include each other,
+"""Prints the layout of the sources: the largest folders, the longest files, how deep headers include each other,
 and the slowest test cases of the last run of tools/test.sh.
 
 Usage: tools/structure.py [--count N]      N lines of each (10)

@@ -25,11 +25,11 @@ while [ $# -gt 0 ]; do
 done
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 if ! git rev-parse --quiet --verify HEAD >/dev/null; then
-  printf 'skipped: this is no git repository, which says what the sources are\n0 passed, 0 failed, 1 skipped\n'
+  printf 'skipped: this is not a git repository, so the list of sources is unknown\n0 passed, 0 failed, 1 skipped\n'
   exit 0
 fi
 if ! git rev-parse --quiet --verify "$since" >/dev/null; then
-  printf 'style.sh: there is no commit %s here: only what is not committed counts as changed\n' "$since"
+  printf 'style.sh: commit %s does not exist: only uncommitted changes are checked\n' "$since"
   since=HEAD
 fi
 
@@ -59,10 +59,10 @@ if there clang-format; then
   else
     printf '%s\0' "${cxx[@]}" | xargs -0 -n 64 -P "$(nproc)" clang-format --dry-run -Werror
   fi
-  count 'clang-format (tools/style.sh --fix mends it)' $?
+  count 'clang-format (tools/style.sh --fix fixes it)' $?
 fi
 
-# clang-format breaks the lines of C++ files. Of scripts and build files, what was added.
+# clang-format limits the lines of C++ files. In scripts and build files, only added lines are checked.
 git diff -U0 "$since" -- '*.sh' '*.py' '*.build' '.ci/*' ':!tests/*/golden/*' |
   awk '/^\+\+\+ / { file = substr($0, 7) }
        /^\+[^+]/ && length > 121 { print file ": " length - 1 " characters, at most 120: " $0; bad = 1 }

@@ -8,10 +8,10 @@ Usage: tools/sweep_batch_sizes.sh [--force] [--dptrain PATH] SPEC SIZE SIZE... [
   tools/sweep_batch_sizes.sh configs/fmnist_single.yaml 32 64 128 256 -- epochs=3
 
 The same as `dptrain sweep SPEC data.batch_size=32,64,128,256 epochs=3`, which can do more: see dptrain sweep --help.
-A size sets data.batch_size_per_replica where SPEC has that key, else data.batch_size.
+A size sets data.batch_size_per_replica if SPEC has that key, otherwise data.batch_size.
 
-  --force         begin a new sweep; without it, the same command continues one that was stopped
-  --dptrain PATH  the program; default: build/src/dptrain of this checkout, else dptrain of PATH
+  --force         start a new sweep; without it, the same command continues one that was stopped
+  --dptrain PATH  the program; default: build/src/dptrain of this checkout, otherwise dptrain on the PATH
 TEXT
 }
 

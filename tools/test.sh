@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds dptrain and runs every test; the last line is 'N passed, N failed', with ', N skipped' where
-# tests had nothing to run on. Counts doctest's cases, and every other test as one.
+# Builds dptrain and runs every test. The last line is 'N passed, N failed', with ', N skipped' if tests lacked data,
+# libraries or hardware. Each doctest case counts as one test, and so does every other test.
 set -u
 
 usage() {
@@ -9,12 +9,12 @@ Usage: tools/test.sh [--gcc|--clang] [--sanitize|--tsan] [--once] [-j N] [--no-s
        tools/test.sh --all [-j N] [--no-sudo] [ARGUMENTS of meson test]
   --gcc, --clang  compiler (gcc)
   --sanitize      with AddressSanitizer and UndefinedBehaviorSanitizer
-  --tsan          with ThreadSanitizer, by clang: the tests of comm, data and train whose threads meet
-  --once          for a build that is made once: compiles several files of the tests at a time
+  --tsan          with ThreadSanitizer, by clang: the tests of comm, data and train with several threads
+  --once          for a one-time build: compiles several files of the tests at a time
   --all           every compiler, plain and with --sanitize, then --tsan
   -j N            compile with N processes (as many as there are cores)
   --no-sudo       passed on to tools/setup.sh
-  --dry-run       say what would be run
+  --dry-run       print what would be run without running it
 Other words go to 'meson test': --suite unit, --repeat 3, the name of a test, ...
 TEXT
 }
@@ -106,7 +106,7 @@ elif $sanitize; then
 fi
 # Meson looks for ccache only where no compiler is named.
 if command -v ccache >/dev/null; then cxx="ccache $cxx"; fi
-# A precompiled header of clang names the folder that it was made in: whatever ccache's settings say, no other gets it.
+# A precompiled header of clang names the folder it was made in, so ccache must not share it between folders.
 if [ "$compiler" = clang ]; then export CCACHE_HASHDIR=1; fi
 
 fail() {  # what happened, what to do; the last line counts the step as one failed test
@@ -120,8 +120,8 @@ run() {  # shows a command; runs it unless --dry-run
   $dry_run || "$@"
 }
 
-# Whether a program with ThreadSanitizer starts: where addresses are more random than it knows
-# (vm.mmap_rnd_bits over 28), clang 14's does not, or only sometimes.
+# Whether a program with ThreadSanitizer starts. With clang 14 it fails, always or sometimes, if addresses are too
+# random for it (vm.mmap_rnd_bits over 28).
 tsan_runs() {
   local folder ok=true
   folder=$(mktemp -d) || return 1
@@ -132,10 +132,10 @@ tsan_runs() {
   $ok
 }
 
-tools/setup.sh "${setup[@]}" || fail "tools/setup.sh failed, see above" "mend what it names, then run this again"
+tools/setup.sh "${setup[@]}" || fail "tools/setup.sh failed, see above" "fix the reported problem, then run this again"
 if $tsan; then
   if ! $dry_run && ! tsan_runs; then
-    printf 'skipped: ThreadSanitizer does not run here; vm.mmap_rnd_bits is %s, "sysctl vm.mmap_rnd_bits=28" may help\n' \
+    printf 'skipped: ThreadSanitizer does not run; vm.mmap_rnd_bits is %s, "sysctl vm.mmap_rnd_bits=28" may help\n' \
       "$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo unknown)"
     printf '0 passed, 0 failed, 1 skipped\n'
     exit 0
@@ -145,13 +145,13 @@ fi
 if ! [ -e "$build/build.ninja" ]; then
   run env CXX="$cxx" meson setup "$build" "${options[@]}" -Dwerror=$werror ||
     fail "meson could not set up $build, see above and $build/meson-logs/meson-log.txt" \
-      "remove $build and run this again once it is mended"
+      "fix the error, remove $build, then run this again"
 fi
 run ninja -C "$build" -j "$jobs" "${targets[@]}" ||
-  fail "the build in $build failed, see the first error above" "mend it, then run this again"
+  fail "the build in $build failed, see the first error above" "fix it, then run this again"
 
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-# Times out by processor load, not by error, when sanitizers slow everything down.
+# Sanitizers slow everything down: longer limits keep slow tests from timing out.
 slow=1
 if $sanitize; then slow=5; fi
 log=$build/meson-logs/testlog.txt
@@ -174,7 +174,7 @@ run meson test -C "$build" --no-rebuild --print-errorlogs --num-processes $((job
 status=$?
 if $dry_run; then exit 0; fi
 if $tsan; then cat "$reports".* 2>/dev/null; fi
-[ -e "$log" ] || fail "meson test ran nothing and left no $log" "see what it said above"
+[ -e "$log" ] || fail "meson test ran nothing and left no $log" "see its output above"
 
 # A block of the log: "=== 2/7 ===", "test: NAME", "result: exit status 0", and what the test printed.
 summary=$(awk '

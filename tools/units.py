@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Groups source files into units of compilation, which include several files one after the other.
+"""Groups source files into compilation units, each of which includes several files.
 
-Most of a file's compilation parses and instantiates what its headers hold; a unit does so once for all its files.
-For builds that are made once (meson's option folder_units): after a change, a whole unit is compiled again.
+Most of a file's compile time goes to its headers, which a unit parses and instantiates only once. This is for
+one-time builds (meson's option folder_units): after a change, a whole unit is compiled again.
 
 Two files share a unit if none declares a name for itself, in an unnamed namespace or as an alias, that the other
-uses or that a header of the other alone declares. So every name means in the unit what it means in the file.
+uses or that a header of the other alone declares. So every name has the same meaning in the unit as in the file.
 
 Usage: tools/units.py FOLDER PREFIX FILE...
 Writes FOLDER/PREFIX_N.cpp and prints these paths."""

@@ -36,13 +36,13 @@ script "$scratch/path/python3" 'exit 1'
 export DPTRAIN_CUDA_MODULE=$module DPTRAIN_CUDA_PATH=$scratch/driver DPT_FAKE_GPUS=2
 export DPT_OPERATORS=linear,attention  # tests/gpu/probe.sh compares all
 check 77
-says 'There is no GPU that dptrain can use: nothing was checked.'
+says 'No GPU that dptrain can use was found: nothing was checked.'
 ln -s "$library" "$scratch/driver/libcuda.so.1"
 check 0
 says ' 0 failed, 0 left out'
 says '[x] conformance '
 says ' results agree, 0 do not'
-says 'Every operation ran as its plan says.'
+says 'Every operation ran as planned.'
 says 'dptrain mlp-fp32 '
 says '[x] bits-mlp-again '
 says '[x] losses-ddp-2 '
@@ -62,7 +62,7 @@ says ' 0 results agree, 1 do not'
 says '- [ ] train-mlp: exit code 9; '
 # Checks without time are in the report. None begins in the last two seconds.
 check 1 --seconds 1
-says '- [ ] conformance: left out, the 1 s are over'
+says '- [ ] conformance: left out, the limit of 1 s was reached'
 says ' 0 failed, '
 if [ $failed -ne 0 ]; then cat "$scratch/out" "$scratch/report/report.md"; fi
 exit $failed

@@ -39,7 +39,7 @@ script "$scratch/path/python3" 'case $* in *torch_gpu.py*) echo "torch ${*: -3:1
 
 export DPTRAIN_CUDA_MODULE=$module DPTRAIN_CUDA_PATH=$scratch/driver DPT_FAKE_GPUS=1
 phase 77 A
-says 'There is no GPU that dptrain can use: nothing was tried.'
+says 'No GPU that dptrain can use was found: nothing was tested.'
 ln -s "$library" "$scratch/driver/libcuda.so.1"
 # The losses that a bundle carries, of CPUs.
 # shellcheck source=tools/gpu/common.sh
@@ -97,6 +97,6 @@ phase 1 --seconds 30 A
 says '^- \[ \] capture: exit code 1 '
 says '3 cases failed'
 says '^- \[ \] first-call-outside: not done after '
-says 'left out, the 30 s are over'
+says 'left out, the limit of 30 s was reached'
 if [ $failed -ne 0 ]; then tail -n 200 "$scratch"/report-*/report.md; fi
 exit $failed

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measures dptrain beside its peers: PyTorch, JAX.
+"""Compares the speed of dptrain with PyTorch and JAX.
 
     tools/bench/compare.py --dptrain build/dptrain --python venv/bin/python --data datasets
 
-All programs of a row take turns, five times over, so that what disturbs one disturbs all. Each runs
+All programs of a row take turns, five times, so that disturbances affect all of them. Each runs
 a few epochs; its time is the median of those after the first (which warms up and compiles). The
 table has medians and bests over the rounds, and the ratio of the peer's median to dptrain's. A peer
-whose mean loss in the first epoch is more than 1e-2 away from dptrain's computes something else:
-its row is void. Peers that are not installed are left out. Needs nothing but Python itself.
+whose mean loss in the first epoch differs from dptrain's by more than 1e-2 computes something else:
+its row is invalid. Peers that are not installed are left out. Needs only Python's standard library.
 """
 
 import argparse
@@ -86,7 +86,7 @@ class Dptrain:
         epochs = [each for each in map(json.loads, text.splitlines()) if "epoch" in each]
         epochs = [each for each in epochs if "seconds" in each and "step" not in each]
         if len(epochs) != self.row.epochs:
-            raise Failed(f"metrics.jsonl has {len(epochs)} epochs in place of {self.row.epochs}")
+            raise Failed(f"metrics.jsonl has {len(epochs)} epochs instead of {self.row.epochs}")
         return {
             "seconds": [each["seconds"] for each in epochs],
             "loss": [each["loss"] for each in epochs],
@@ -178,7 +178,7 @@ def judge(row, found):
 
 
 def add_efficiency(measured):
-    """Of pipelines of two stages: how much of two cores they use, beside what the bubble leaves."""
+    """For pipelines of two stages: the share of two cores in use, and its ratio to the bubble's bound."""
     times = {row.name: found.get("dptrain", {}).get("median") for row, found in measured}
     for row, found in measured:
         if row.bound and times.get(row.alone) and times[row.name]:

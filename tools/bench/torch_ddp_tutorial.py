@@ -95,7 +95,7 @@ def main():
         epochs=10,
         ranks={"type": int, "default": 2},
         form={"choices": ["loop", "memory"], "default": "loop"},
-        json={"action": "store_true", "help": "one line of JSON in place of the epochs'"},
+        json={"action": "store_true", "help": "one line of JSON instead of the epochs'"},
         record={"metavar": "FILE", "help": "write the losses there"},
     )
     context = multiprocessing.get_context("spawn")

@@ -59,7 +59,7 @@ class Row:
     spec: dict
     peers: list
     epochs: int = 4
-    cold: bool = False  # wall time of the whole process in place of the seconds of an epoch
+    cold: bool = False  # wall time of the whole process instead of the seconds of an epoch
     steps: int = 0  # of an epoch, where a time for each step says more
     samples: int = 0  # of an epoch, where samples a second say more
     alone: str = ""  # a pipeline of two stages: the row of the same net on one core

@@ -7,13 +7,13 @@ usage() {
   cat <<'TEXT'
 Usage: tools/gpu/bundle.sh [-j N] [--build FOLDER] [FILE]
 
-Writes FILE (dptrain-gpu.tar.gz): the programs, the CUDA module, the libraries that they need beside libc, specs,
+Writes FILE (dptrain-gpu.tar.gz): the programs, the CUDA module, the libraries that they need except libc, specs,
 check.sh, probe.sh, and the losses of this machine's CPUs, which probe.sh compares a GPU's with. The file has at
 most 28 MiB and can be unpacked anywhere. The machine with the GPU needs a driver, the libraries of CUDA and cuDNN
 (NCCL for several GPUs), and a libc not much older than this one's; nothing is compiled there.
 
   -j N            compile N files at a time
-  --build FOLDER  a meson build with CUDA, which is brought up to date (build-gpu: made if it is not there)
+  --build FOLDER  a meson build with CUDA, which is brought up to date (default: build-gpu; created if missing)
 
 Exit codes: 0 written, 1 failed, 2 wrong command line.
 TEXT
@@ -37,12 +37,13 @@ fail() {  # what happened, what to do
 }
 
 # Without them the module has no convolutions.
-tools/cudnn_frontend.sh || fail "the headers of cuDNN's front end can't be had, see above" 'mend it, then run this again'
+tools/cudnn_frontend.sh ||
+  fail "the headers of cuDNN's front end could not be downloaded, see above" 'fix it, then run this again'
 [ -e "$build/build.ninja" ] ||
   meson setup "$build" -Dcuda=enabled -Doptimization=2 -Ddebug=false ||
-  fail "meson could not set up $build, see above" "remove $build and run this again once it is mended"
+  fail "meson could not set up $build, see above" "fix the error, remove $build, then run this again"
 ninja -C "$build" -j "$jobs" src/dptrain tests/unit src/backend/cuda/module/libdptrain_cuda.so ||
-  fail "the build in $build failed, see above" 'mend it, then run this again'
+  fail "the build in $build failed, see above" 'fix it, then run this again'
 
 scratch=$(mktemp -d) || exit 1
 trap 'rm -r "$scratch"' EXIT
@@ -51,22 +52,25 @@ mkdir -p "$top/bin" "$top/lib/gcc"
 strip -o "$top/bin/dptrain" "$build"/src/dptrain
 strip -o "$top/bin/unit" "$build"/tests/unit
 strip -o "$top/bin/libdptrain_cuda.so" "$build"/src/backend/cuda/module/libdptrain_cuda.so
-# What these want, but not libc's own parts and not CUDA's.
+# The libraries that these need, except those of libc and CUDA.
 ldd "$top/bin/dptrain" "$top/bin/unit" | awk '$3 ~ "^/" { print $3 }' | sort -u |
   grep -vE '/(libc|libm|libdl|librt|libpthread|ld-linux[^/]*)\.so' | xargs -r cp -L -t "$top/lib"
-# The compiler's own want a newer libc than the programs do, so they are for machines whose own are too old.
+# The compiler's libraries need a newer libc than the programs do, so they are used only if the machine's are too old.
 mv "$top"/lib/libstdc++.so.* "$top"/lib/libgcc_s.so.* "$top/lib/gcc/"
 "$top/bin/dptrain" doctor | grep -q '^\[x\] cuda ' ||
-  fail "$top/bin/dptrain can't load the module beside it" "$build/src/dptrain doctor says why; remove $build and run this again"
+  fail "$top/bin/dptrain cannot load the module next to it" \
+    "$build/src/dptrain doctor reports why; remove $build and run this again"
 cp -r configs "$top/"
 cp tools/gpu/{check.sh,probe.sh,common.sh,torch_gpu.py} "$top/"
-# The losses of CPUs, by the programs as they will be unpacked.
+# The losses on CPUs, computed by the bundled programs.
 here=$top
 # shellcheck source=tools/gpu/common.sh
 . tools/gpu/common.sh && find_programs bundle.sh && set_models
-cpu_metrics "$top/cpu" || fail "training on this machine's CPUs failed, see above" 'run it by hand to see all it says'
+cpu_metrics "$top/cpu" ||
+  fail "training on this machine's CPUs failed, see above" 'run it by hand to see its full output'
 git rev-parse HEAD >"$top/commit" 2>/dev/null || true
-tar -C "$scratch" -cf - dptrain-gpu | gzip -9 >"$file" || fail "$file can't be written" 'free some space, or name another file'
+tar -C "$scratch" -cf - dptrain-gpu | gzip -9 >"$file" ||
+  fail "$file cannot be written" 'free some space, or name another file'
 size=$(stat -c %s "$file")
 [ "$size" -le $((28 << 20)) ] || fail "$file has $size bytes, more than 28 MiB" 'build for fewer kinds of GPU: -Dgpu_archs=90'
 printf '%s: %d MiB. On the machine with the GPU:\n  tar -xzf %s && dptrain-gpu/check.sh   or   dptrain-gpu/probe.sh A\n' \

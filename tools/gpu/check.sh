@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Everything that only a GPU can show, in one command and under ten minutes, from the bundle of tools/gpu/bundle.sh:
-# the kernels on the device against the CPU's plain loops, loss curves against the CPU, the same bits twice, modes, times
-# beside PyTorch's, then memory and races by compute-sanitizer. Writes report.md and a log of each check beside it.
-# Libraries are taken from where dptrain looks (docs/gpu.md) and from the nvidia packages of python3; PyTorch, nvidia-smi and
-# compute-sanitizer are used where they are. Every check is made whatever became of those before it.
-# Exit code 0: all passed; 1: something failed; 2: this can't begin; 77: there is no GPU, and nothing was shown.
+# the device's kernels against the CPU's reference implementations, loss curves against the CPU's, repeatability, modes,
+# times compared with PyTorch's, then memory errors and races (compute-sanitizer). Writes report.md and a log per check.
+# Libraries are loaded from where dptrain looks (docs/gpu.md) and from the nvidia packages of python3. PyTorch,
+# nvidia-smi and compute-sanitizer are used if they are installed. Every check runs, even if an earlier one failed.
+# Exit code 0: all passed; 1: something failed; 2: the checks could not start; 77: no GPU was found.
 set -u
 
 usage() {
@@ -42,7 +42,7 @@ finish() {  # exit code
 }
 
 say "# dptrain on a GPU, $(date -u +%Y-%m-%d), commit $(cat "$here/commit" 2>/dev/null || echo unknown)"
-if $tiny; then say 'Small sizes: only that it runs was tried, and times mean nothing.'; fi
+if $tiny; then say 'Small sizes: this only shows that everything runs; times are meaningless.'; fi
 say ''
 # The loader's words alone where this machine's libc is too old.
 timeout -k 5 120 "${dptrain[@]}" doctor >logs/doctor 2>&1 || say "dptrain doctor ended with code $?:"
@@ -51,7 +51,7 @@ timeout -k 5 60 nvidia-smi --query-gpu=name,driver_version,memory.used,utilizati
 show logs/doctor logs/nvidia-smi
 gpus=$(grep -c '^\[x\] cuda:[0-9]' logs/doctor)
 if [ "$gpus" -eq 0 ]; then
-  say 'There is no GPU that dptrain can use: nothing was checked.'
+  say 'No GPU that dptrain can use was found: nothing was checked.'
   finish 77
 fi
 
@@ -62,7 +62,7 @@ check() {
   shift 2
   if [ "$left" -lt 2 ]; then
     left_out=$((left_out + 1))
-    say "- [ ] $name: left out, the $seconds s are over"
+    say "- [ ] $name: left out, the limit of $seconds s was reached"
     return 1
   fi
   [ "$limit" -le "$left" ] || limit=$left
@@ -195,7 +195,7 @@ grep -hs 'not as planned: ' logs/* | sort | uniq -c | cut -c 1-300 >not-as-plann
 if [ -s not-as-planned ]; then
   tee -a "$report" <not-as-planned
 else
-  say 'Every operation ran as its plan says.'
+  say 'Every operation ran as planned.'
 fi
 
 say ''
@@ -214,6 +214,6 @@ else
 fi
 
 say ''
-say "$passed passed, $failed failed, $left_out left out for want of time; $SECONDS s"
+say "$passed passed, $failed failed, $left_out left out for lack of time; $SECONDS s"
 [ $((failed + left_out)) -eq 0 ] && [ "$passed" -gt 0 ]
 finish $?

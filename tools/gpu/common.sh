@@ -8,11 +8,11 @@ find_programs() {  # name of the script, for messages
   local program
   for program in dptrain unit; do
     [ -x "$here/bin/$program" ] && continue
-    printf '%s: error: %s is not there\n  run this from what the bundle of tools/gpu/bundle.sh unpacks\n' \
+    printf '%s: error: %s was not found\n  run this from an unpacked bundle of tools/gpu/bundle.sh\n' \
       "$1" "$here/bin/$program" >&2
     exit 2
   done
-  # The bundle's libraries are for its own programs alone; the compiler's where this machine's are older.
+  # The bundle's libraries are for its own programs only; the compiler's are used if this machine's are older.
   local libraries=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   LD_LIBRARY_PATH=$libraries "$here/bin/dptrain" --version >/dev/null 2>&1 || libraries=$here/lib/gcc:$libraries
   ours=(env "LD_LIBRARY_PATH=$libraries")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Finds out on a machine with a GPU what runs, what does not and how fast, a phase at a time; see usage below.
+# Tests what runs on a machine with a GPU, and how fast, one phase at a time; see usage below.
 set -u
 
 usage() {
@@ -16,21 +16,21 @@ Unpack the bundle of tools/gpu/bundle.sh anywhere on a machine with a GPU and ru
   D  the same training in PyTorch: eager, in a CUDA graph, compiled; dptrain and PyTorch take turns
   E  compute-sanitizer, dp, ddp and pipelines with several replicas on one GPU, NCCL with one rank
 
-A phase takes at most N seconds (540). Each probe is a process of its own with a time limit; its result is
+A phase takes at most N seconds (540). Each probe is a separate process with a time limit; its result is
 written before the next one begins, and a probe that fails or hangs does not stop the others.
-FOLDER (report-PHASE) gets five files at most:
+FOLDER (default: report-PHASE) gets at most five files:
 
   report.md     a line for each probe, with what it found
-  logs.txt      the begin and the end of what each probe printed
+  logs.txt      the first and last lines that each probe printed
   plans.txt     which algorithm each operation got (DPTRAIN_LOG_PLANS)
-  files.tar.gz  whole logs, losses and benchmark tables
+  files.tar.gz  complete logs, losses and benchmark tables
   state         the probe that is running; `done` at the end
 
-  --seconds N   what does not fit into N seconds is left out, which the report says
-  --tiny        small sizes: shows that everything runs; times mean nothing
+  --seconds N   probes that do not fit into N seconds are left out and listed in the report
+  --tiny        small sizes: shows that everything runs; times are meaningless
 
 Exit codes: 0 every probe passed, 1 one failed or was left out, 2 wrong command line or no bundle,
-77 there is no GPU that dptrain can use.
+77 no GPU that dptrain can use was found.
 TEXT
 }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit 2
@@ -58,7 +58,7 @@ while [ $# -gt 0 ]; do
 done
 phase=${words[0]:-}
 case $phase in [A-E]) ;; *) wrong 'name a phase: A, B, C, D or E' ;; esac
-case $seconds in '' | *[!0-9]*) wrong "--seconds $seconds is no number" ;; esac
+case $seconds in '' | *[!0-9]*) wrong "--seconds $seconds is not a number" ;; esac
 out=${words[1]:-report-$phase}
 # shellcheck source=tools/gpu/common.sh
 . "$here/common.sh" || exit 2
@@ -84,7 +84,7 @@ probe() {
   shift 2
   if [ "$left" -lt 2 ]; then
     left_out=$((left_out + 1))
-    say "- [ ] $name: left out, the $seconds s are over"
+    say "- [ ] $name: left out, the limit of $seconds s was reached"
     return 1
   fi
   [ "$limit" -le "$left" ] || limit=$left
@@ -113,8 +113,8 @@ probe() {
   else
     failed=$((failed + 1))
     case $status in
-      124 | 137) say "- [ ] $name: not done after $limit s; it ends with" ;;
-      *) say "- [ ] $name: exit code $status after $took s; it ends with" ;;
+      124 | 137) say "- [ ] $name: not done after $limit s; its log ends with" ;;
+      *) say "- [ ] $name: exit code $status after $took s; its log ends with" ;;
     esac
     tail -n 8 "logs/$name" | cut -c 1-300 | sed 's/^/      /' | tee -a "$report"
   fi
@@ -204,12 +204,12 @@ plans() {
 }
 
 say "# Phase $phase of dptrain on a GPU, $(date -u '+%Y-%m-%d %H:%M'), commit $(cat "$here/commit" 2>/dev/null || echo unknown)"
-if $tiny; then say 'Small sizes: only that it runs was tried, and times mean nothing.'; fi
+if $tiny; then say 'Small sizes: this only shows that everything runs; times are meaningless.'; fi
 probe doctor 120 "${dptrain[@]}" doctor
 facts doctor '^\[' 30
 gpus=$(grep -c '^\[x\] cuda:[0-9]' logs/doctor)
 if [ "$gpus" -eq 0 ]; then
-  say 'There is no GPU that dptrain can use: nothing was tried.'
+  say 'No GPU that dptrain can use was found: nothing was tested.'
   printf 'done\n' >"$out/state"
   exit 77
 fi
@@ -358,7 +358,7 @@ case $phase in
   E) phase_e ;;
 esac
 say ''
-say "$passed passed, $failed failed, $left_out left out for want of time; $SECONDS s"
+say "$passed passed, $failed failed, $left_out left out for lack of time; $SECONDS s"
 # Weights are large, and nobody reads them.
 find runs -name '*.safetensors' -delete 2>/dev/null
 tar -czf "$out/files.tar.gz" logs plans runs 2>/dev/null

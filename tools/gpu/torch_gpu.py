@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""PyTorch's times beside those of tools/gpu/check.sh: the MLP of the DDP tutorial (batch 100) and ResNet-50 (batch 128),
-eager, compiled, captured in a CUDA graph, and both; data on the GPU. --device cpu tries the script out, without graphs."""
+"""Measures in PyTorch what tools/gpu/check.sh measures: the MLP of the DDP tutorial (batch 100) and ResNet-50 (batch
+128), eager, compiled, captured in a CUDA graph, and both; data on the GPU. --device cpu tests the script, without
+graphs."""
 
 import argparse
 import statistics
