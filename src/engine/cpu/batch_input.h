@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "data/batch_loader.h"
 #include "engine/cpu/binding.h"

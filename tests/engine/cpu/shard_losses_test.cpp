@@ -88,23 +88,26 @@ TEST_CASE("masks are drawn for the rows of the batch, with the probability of th
 }
 
 TEST_CASE("pieces of a part run between sums over shards") {
-  OneWorker one(kTinySpec, {"model=[flatten, {linear: 10}, batch_norm1d]"});
+  OneWorker one(kTinySpec,
+                {"model=[flatten, {linear: 10}, batch_norm1d]", "reproducible={shards: 2}"});
   const BindingTable bindings(one.worker);
   CpuBatchInput input(one.worker, *one.session->loader, nullptr);
   SyncPoints sync_points(one.worker, bindings);
-  CHECK_FALSE(sync_points.waits());
+  CHECK_FALSE(sync_points.waits());  // one worker has both shards
   const auto step = one.step(0);
-  input.load(*bindings.find(0, step->rows.micro[0], ProgramKind::train), 0, step->input, 0);
+  const MicroBatch& micro = step->rows.micro[0];
+  for (const int g : one.worker.own)
+    input.load(*bindings.find(g, micro, ProgramKind::train), g, step->input, 0);
   const int count = one.session->plan.forward_sync_points;
+  REQUIRE(count > 0);
   std::vector<int> pieces;
-  sync_points.each_piece(count, {.part = Part::forward, .micro = step->rows.micro[0]},
+  sync_points.each_piece(count, {.part = Part::forward, .micro = micro},
                          [&](int, Binding& b, const Binding::Piece& piece) {
                            b.run(piece);
                            pieces.push_back(piece.piece);
                          });
-  if (count == 0) return;
-  CHECK(pieces.size() == static_cast<size_t>(count) + 1);
-  CHECK(std::ranges::is_sorted(pieces));
+  CHECK(pieces.size() == one.worker.own.size() * static_cast<size_t>(count + 1));
+  CHECK(std::ranges::is_sorted(pieces));  // no group begins a piece before all have ended the last
 }
 
 }  // namespace
