@@ -7,6 +7,7 @@
 #include "base/ranges.h"
 #include "base/tensor.h"
 #include "describe/traffic_lines.h"
+#include "engine/step_numbers.h"
 #include "session/buffers.h"
 #include "session/later_gradients.h"
 #include "session/update_partition.h"
@@ -252,8 +253,7 @@ class CpuTraffic {
 
   Traffic loss_sum() const {
     uint64_t count = others(&CpuTraffic::loss_owner);
-    if (topology_.ranks > 1 && s_.divisor != Divisor::one)
-      count += others(&CpuTraffic::weight_owner, true);
+    if (reports_rank0_loss(s_)) count += others(&CpuTraffic::weight_owner, true);
     return {.read = count * sizeof(double)};
   }
 

@@ -167,7 +167,7 @@ void MetricsWriter::final_test(const FinalRecord& r) {
 
 void MetricsWriter::stopped_early() {
   format_steps();
-  add(R"({"stopped_early": true)");
+  add({{"stopped_early", true}});
 }
 
 // Ends a record with its time and run, and writes it.

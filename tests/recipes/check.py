@@ -90,7 +90,7 @@ def options_of(build):
     """The options of a build as words for meson; None if its objects cannot be taken over."""
     with open(os.path.join(build, 'meson-info/intro-buildoptions.json'), encoding='utf-8') as f:
         options = {o['name']: o['value'] for o in json.load(f)}
-    if options['folder_units']:
+    if options['folder_units'] == 'all':
         return None
     same = ['optimization', 'debug', 'werror', 'warning_level', 'b_ndebug', 'onednn', 'jpeg', 'png']
     return [f'-D{name}={str(options[name]).lower()}' for name in same if name in options] + ['-Dtests=disabled',
