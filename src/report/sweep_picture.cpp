@@ -133,6 +133,16 @@ std::string by_key(const Sweep& sweep, const Rows& rows, size_t key) {
   return html::section("Results by " + sweep.keys[key], line_charts(all.charts));
 }
 
+// A cell of a heat map: the better the value among those from `low` to `high`, the darker.
+std::string heat_cell(const std::string& metric, double value, double low, double high,
+                      bool lower_is_better) {
+  constexpr double kDarkest = 0.8;
+  const double part = high > low ? (value - low) / (high - low) : 1;
+  const double goodness = lower_is_better && high > low ? 1 - part : part;
+  return fmt::format("<td style=\"background:rgba(var(--heat),{:.3f})\">{}</td>",
+                     kDarkest * goodness, metric_text(metric, value));
+}
+
 // The best mean of the metric over the other keys, for each pair of values.
 std::string heat_map(const Sweep& sweep, const Rows& rows, size_t across, size_t down) {
   const std::vector<std::string> columns = values_of(sweep, across), lines = values_of(sweep, down);
@@ -161,15 +171,8 @@ std::string heat_map(const Sweep& sweep, const Rows& rows, size_t across, size_t
     out += fmt::format("<tr><th>{}</th>", html::text(lines[l]));
     for (size_t c = 0; c < columns.size(); ++c) {
       const auto cell = cells.find({l, c});
-      if (cell == cells.end()) {
-        out += "<td></td>";
-        continue;
-      }
-      constexpr double kDarkest = 0.8;
-      const double part = high > low ? (cell->second - low) / (high - low) : 1;
-      const double goodness = lower && high > low ? 1 - part : part;
-      out += fmt::format("<td style=\"background:rgba(var(--heat),{:.3f})\">{}</td>",
-                         kDarkest * goodness, metric_text(sweep.metric, cell->second));
+      out += cell == cells.end() ? "<td></td>"
+                                 : heat_cell(sweep.metric, cell->second, low, high, lower);
     }
     out += "</tr>\n";
   }

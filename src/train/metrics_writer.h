@@ -39,7 +39,7 @@ class MetricsWriter {
   void evaluation(const EvaluationRecord& record);
   void final_test(const FinalRecord& record);
   void stopped_early();  // the last record of a run that `early_stop` ended
-  int64_t flush();  // writes all records; returns the file's size in bytes
+  int64_t flush();       // writes all records; returns the file's size in bytes
 
  private:
   struct Step {
