@@ -46,7 +46,7 @@ std::string sums_text(const Session& s) {
   for (int d = 0; d < s.topology.devices_per_replica && !s.sums_on_host(); ++d)
     out += buckets_text(s, d);
   if (s.exchange.shard_states)
-    out += fmt::format("optimizer states: each {} has those of {} elements of {}\n",
+    out += fmt::format("optimizer states: each {} holds the states of {} elements of {}\n",
                        s.topology.devices_per_replica > 1 ? "replica" : "GPU",
                        s.layout.trainable / static_cast<size_t>(s.topology.replicas()),
                        s.layout.trainable);
