@@ -168,9 +168,7 @@ if $tsan; then
   export TSAN_OPTIONS="halt_on_error=1:log_path=$reports:suppressions=$here/tools/tsan.supp"
 fi
 export DPT_SLOWEST=10
-# Many tests wait for others' timeouts: one more at a time than there are cores.
-run meson test -C "$build" --no-rebuild --print-errorlogs --num-processes $((jobs + 1)) \
-  --timeout-multiplier "$slow" "${rest[@]}"
+run meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier "$slow" "${rest[@]}"
 status=$?
 if $dry_run; then exit 0; fi
 if $tsan; then cat "$reports".* 2>/dev/null; fi
