@@ -35,7 +35,7 @@ struct TrainState {
   Generator drawn_by{0};           // the generator before it drew the epoch's order
   int64_t metrics_bytes = 0;       // size of metrics.jsonl before the epoch's record
 
-  // Of the evaluations. Checkpoints of early versions lack these.
+  // From the evaluations. Checkpoints of early versions lack these.
   int64_t evaluations = 0;         // made so far
   int64_t evaluated_after = -1;    // the step after which the last one was made
   BestValue best{}, early_stop{};  // by `save.best` and `early_stop`

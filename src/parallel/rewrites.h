@@ -15,7 +15,6 @@ struct PlanTarget {
   bool gpus = false;
   // How replicas on GPUs exchange data: through memory that their hosts share; else by NCCL.
   bool by_host = false;
-  bool compresses = false;
   // Each replica keeps the optimizer states of its piece of each bucket only.
   bool shards_states = false;
 
@@ -37,7 +36,6 @@ struct PlanTarget {
   struct StageCopy {
     Part part = Part::forward;
     int stage = 0, from = 0, to = 0;
-    size_t bytes = 0;  // of one chunk
   };
   std::vector<StageCopy> copies;
 };

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/stderr.h"
+#include "report/svg.h"
 
 namespace dpt::html {
 namespace {
@@ -80,14 +80,8 @@ std::string chart_style() {
 
 std::string text(std::string_view content) {
   std::string out;
-  for (const char c : escape_controls(content)) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
+  for (const char c : svg::escaped(content)) {
+    if (c == '"')
       out += "&quot;";
     else if (c == '\'')
       out += "&#39;";

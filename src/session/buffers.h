@@ -76,7 +76,7 @@ class Buffers {
   std::byte* activations() const { return activations_; }
   std::span<float> window() const { return {window_, sizes_.window}; }
   double* squares() const { return squares_; }  // one partial sum per chunk of gradients
-  // What is measured of the gradients (engine/gradient_measures.h).
+  // What is measured of the gradients (engine/cpu/gradient_meter.h).
   std::span<double> measures() const { return {measures_, sizes_.measures}; }
 
   static constexpr size_t kChunk = kSquareChunk;  // gradient elements per partial sum

@@ -29,8 +29,7 @@ std::vector<PlanTarget::StageCopy> copies_of(const Graph& graph) {
       out.push_back({.part = graph.part[i],
                      .stage = graph.nodes[i].stage,
                      .from = copy->from,
-                     .to = copy->to,
-                     .bytes = graph[graph.nodes[i].in[0]].desc.bytes()});
+                     .to = copy->to});
   return out;
 }
 
@@ -38,7 +37,6 @@ PlanTarget target_of(const Session& s) {
   PlanTarget out{.topology = s.topology,
                  .gpus = s.on_gpu(),
                  .by_host = s.sums_on_host(),
-                 .compresses = s.exchange.compress.has_value(),
                  .shards_states = s.exchange.shard_states,
                  .gradients = {},
                  .schedule = schedule_of(s),

@@ -26,8 +26,8 @@ struct DataGuess {
 
   Dataset train;
   std::optional<Dataset> test;
-  // Of the inputs by their first dimension, bytes as 0..1; one number if there are too many columns
-  // to list. Empty: inputs need no normalization.
+  // For the inputs, by their first dimension, bytes as 0..1; one number if there are too many
+  // columns to list. Empty: inputs need no normalization.
   std::vector<double> mean, std;
   std::vector<double> target_mean, target_std;  // of targets that are values, likewise
 

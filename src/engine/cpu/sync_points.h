@@ -15,7 +15,7 @@ class SyncPoints {
  public:
   SyncPoints(CpuWorker& worker, const BindingTable& bindings);
 
-  // What is run: a stage of a part, for a micro-batch.
+  // A stage of a part that is run for a micro-batch.
   struct Run {
     Part part = Part::forward;
     const MicroBatch& micro;
