@@ -6,10 +6,10 @@ namespace dpt {
 
 std::vector<float> gather_states(const Session& s, const Buffers& buffers, Team team, int worker,
                                  StepExecutor& executor) {
-  const size_t elements = s.layout.trainable;
+  const size_t elements = s.model.layout.trainable;
   const std::span<float> window = buffers.window();
-  std::vector<float> out(worker == 0 ? static_cast<size_t>(s.states()) * elements : 0);
-  for (int i = 0; i < s.states(); ++i)
+  std::vector<float> out(worker == 0 ? static_cast<size_t>(s.settings.states()) * elements : 0);
+  for (int i = 0; i < s.settings.states(); ++i)
     for (size_t at = 0; at < elements; at += window.size()) {
       const size_t end = std::min(elements, at + window.size());
       executor.own_states([&](int state, size_t begin, std::span<float> values) {
@@ -28,7 +28,7 @@ std::vector<float> gather_states(const Session& s, const Buffers& buffers, Team 
 
 void take_states(const Session& s, std::span<const float> all, StepExecutor& executor) {
   executor.own_states([&](int state, size_t begin, std::span<float> values) {
-    const size_t from = static_cast<size_t>(state) * s.layout.trainable + begin;
+    const size_t from = static_cast<size_t>(state) * s.model.layout.trainable + begin;
     if (from >= all.size()) return;  // averages, which start from the weights
     std::ranges::copy(all.subspan(from, values.size()), values.begin());
   });

@@ -18,8 +18,9 @@ namespace dpt {
 namespace {
 
 std::span<float> weights_of(const Session& s, const Buffers& buffers, ValueId v) {
-  const size_t offset = s.programs.begin()->second.location[static_cast<size_t>(v)].offset;
-  return {buffers.weights() + offset / sizeof(float), s.graph[v].desc.bytes() / sizeof(float)};
+  const size_t offset = s.model.programs.begin()->second.location[static_cast<size_t>(v)].offset;
+  return {buffers.weights() + offset / sizeof(float),
+          s.model.graph[v].desc.bytes() / sizeof(float)};
 }
 
 // Returns freed memory to the system: copies of the largest parameter would stay in the heap
@@ -36,8 +37,8 @@ void naming_the_key(const Session& s, F f) {
   try {
     f();
   } catch (Error& e) {
-    if (!s.initial_weights_location.empty())
-      e.during(fmt::format("reading `initial_weights` ({})", s.initial_weights_location));
+    if (!s.settings.initial_weights_location.empty())
+      e.during(fmt::format("reading `initial_weights` ({})", s.settings.initial_weights_location));
     throw;
   }
 }
@@ -47,7 +48,7 @@ constexpr std::string_view kPartial =
 
 // Only where the spec names the file: `dptrain eval` takes whole models.
 std::string_view remedy_of_misfit(const Session& s) {
-  return s.initial_weights_location.empty() ? std::string_view() : kPartial;
+  return s.settings.initial_weights_location.empty() ? std::string_view() : kPartial;
 }
 
 // Like torch.nn.init.trunc_normal_: redraws the whole tensor while any element is outside.
@@ -113,31 +114,33 @@ void draw_parameters(const Graph& graph, Generator& generator,
 }
 
 void start_average(const Session& s, const Buffers& buffers) {
-  if (s.spec.ema && !s.own_states())
-    std::copy_n(buffers.weights(), buffers.sizes().trainable, buffers.state(s.average_state()));
+  if (s.settings.spec.ema && !s.devices.own_states())
+    std::copy_n(buffers.weights(), buffers.sizes().trainable,
+                buffers.state(s.settings.average_state()));
 }
 
 void initialise(const Session& s, const Buffers& buffers, Generator& generator,
                 bool weights_of_file) {
-  draw_parameters(s.graph, generator, [&](ValueId v, std::span<const float> values) {
-    const TensorDesc& d = s.graph[v].desc;
+  draw_parameters(s.model.graph, generator, [&](ValueId v, std::span<const float> values) {
+    const TensorDesc& d = s.model.graph[v].desc;
     copy_layout(d.shape, sizeof(float), Layout::plain, std::as_bytes(values).data(), d.layout,
                 std::as_writable_bytes(weights_of(s, buffers, v)).data());
   });
   // The memory is zeroed already; only nonzero initial values need writing.
-  for (ValueId v : s.graph.buffers)
-    if (s.graph[v].init.a != 0)
-      std::ranges::fill(weights_of(s, buffers, v), static_cast<float>(s.graph[v].init.a));
-  if (weights_of_file && !s.spec.initial_weights.empty())
+  for (ValueId v : s.model.graph.buffers)
+    if (s.model.graph[v].init.a != 0)
+      std::ranges::fill(weights_of(s, buffers, v), static_cast<float>(s.model.graph[v].init.a));
+  if (weights_of_file && !s.settings.spec.initial_weights.empty())
     naming_the_key(s, [&] {
-      if (s.spec.partial_weights)
-        read_fitting(s, s.spec.initial_weights, buffers, Fault::data);
+      if (s.settings.spec.partial_weights)
+        read_fitting(s, s.settings.spec.initial_weights, buffers, Fault::data);
       else
-        read_model(s, s.spec.initial_weights, buffers, Fault::data, remedy_of_misfit(s));
+        read_model(s, s.settings.spec.initial_weights, buffers, Fault::data, remedy_of_misfit(s));
     });
-  if (s.precision.level == PrecisionPolicy::Level::pure)
-    round_weights(s.precision.half, buffers.weights(), s.layout.trainable);
-  const auto first = static_cast<float>(s.optimizer->initial_state(s.spec.optimizer.settings));
+  if (s.precision.policy.level == PrecisionPolicy::Level::pure)
+    round_weights(s.precision.policy.half, buffers.weights(), s.model.layout.trainable);
+  const auto first =
+      static_cast<float>(s.settings.optimizer->initial_state(s.settings.spec.optimizer.settings));
   if (first != 0)
     for (int i = 0; i < buffers.sizes().states; ++i)
       std::fill_n(buffers.state(i), buffers.sizes().trainable, first);
@@ -146,21 +149,21 @@ void initialise(const Session& s, const Buffers& buffers, Generator& generator,
 }
 
 void check_initial_weights(const Session& s) {
-  if (s.spec.initial_weights.empty()) return;
+  if (s.settings.spec.initial_weights.empty()) return;
   naming_the_key(s, [&] {
-    if (s.spec.partial_weights)
-      (void)fitting_tensors(s, s.spec.initial_weights, Fault::data);
+    if (s.settings.spec.partial_weights)
+      (void)fitting_tensors(s, s.settings.spec.initial_weights, Fault::data);
     else
-      check_model(s, s.spec.initial_weights, Fault::data, remedy_of_misfit(s));
+      check_model(s, s.settings.spec.initial_weights, Fault::data, remedy_of_misfit(s));
   });
 }
 
 std::string partial_weights_text(const Session& s) {
-  if (!s.spec.partial_weights || s.spec.initial_weights.empty()) return "";
+  if (!s.settings.spec.partial_weights || s.settings.spec.initial_weights.empty()) return "";
   std::string out;
   naming_the_key(s, [&] {
     out = fmt::format("initial weights: {}\n",
-                      fitting_tensors(s, s.spec.initial_weights, Fault::data).text);
+                      fitting_tensors(s, s.settings.spec.initial_weights, Fault::data).text);
   });
   return out;
 }
@@ -176,16 +179,17 @@ void check_weights_file(const Spec& spec) {
 }
 
 void check_weight_values(const Session& s) {
-  if (s.spec.initial_weights.empty()) return;
+  if (s.settings.spec.initial_weights.empty()) return;
   naming_the_key(s, [&] {
-    const SafeTensorsFile file(s.spec.initial_weights);
+    const SafeTensorsFile file(s.settings.spec.initial_weights);
     std::vector<std::string> taken;
-    if (s.spec.partial_weights)
-      taken = fitting_tensors(s, s.spec.initial_weights, Fault::data).names;
+    if (s.settings.spec.partial_weights)
+      taken = fitting_tensors(s, s.settings.spec.initial_weights, Fault::data).names;
     std::vector<float> values;
     for (const SafeTensorsFile::Entry& e : file.entries()) {
       if (e.desc.dtype != DType::f32) continue;
-      if (s.spec.partial_weights && std::ranges::find(taken, e.name) == taken.end()) continue;
+      if (s.settings.spec.partial_weights && std::ranges::find(taken, e.name) == taken.end())
+        continue;
       values.resize(static_cast<size_t>(e.desc.shape.elements()));
       file.read(e, std::as_writable_bytes(std::span(values)));
       const auto broken = std::ranges::count_if(values, [](float v) { return !std::isfinite(v); });
@@ -193,7 +197,7 @@ void check_weight_values(const Session& s) {
         fail(Fault::data,
              "{}: {} of the {} values of '{}' are not finite, so the loss would not be finite "
              "either; start from other weights",
-             s.spec.initial_weights, broken, values.size(), e.name);
+             s.settings.spec.initial_weights, broken, values.size(), e.name);
     }
   });
 }
@@ -202,7 +206,7 @@ std::map<std::string, std::string> model_facts(const Session& s,
                                                const GradientScaler::State& scaler) {
   // Nothing from the spec: equal weights give equal files.
   std::map<std::string, std::string> facts = {{"format", "pt"}, {"producer", "dptrain"}};
-  if (s.scaler.on) {  // the names in torch.amp.GradScaler's state_dict
+  if (s.precision.scaler.on) {  // the names in torch.amp.GradScaler's state_dict
     facts["scaler.scale"] = fmt::format("{}", scaler.scale);
     facts["scaler._growth_tracker"] = fmt::format("{}", scaler.growth_tracker);
   }

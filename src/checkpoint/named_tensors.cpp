@@ -23,11 +23,11 @@ struct Home {
 // Every program has parameters and buffers at the same offsets. `weights` may be null if nothing is
 // read or written.
 std::vector<Home> homes_of_model(const Session& s, float* weights) {
-  const auto& location = s.programs.begin()->second.location;
+  const auto& location = s.model.programs.begin()->second.location;
   std::vector<Home> out;
-  for (ValueId v : s.graph.state())
-    out.push_back({.name = s.graph[v].name,
-                   .desc = s.graph[v].desc,
+  for (ValueId v : s.model.graph.state())
+    out.push_back({.name = s.model.graph[v].name,
+                   .desc = s.model.graph[v].desc,
                    .memory = weights ? reinterpret_cast<std::byte*>(weights) +
                                            location[static_cast<size_t>(v)].offset
                                      : nullptr});
@@ -35,16 +35,16 @@ std::vector<Home> homes_of_model(const Session& s, float* weights) {
 }
 
 std::vector<Home> homes_of_states(const Session& s, const StateOf& state) {
-  const std::vector<std::string> names = s.state_names();
+  const std::vector<std::string> names = s.settings.state_names();
   std::vector<Home> out;
-  for (size_t p = 0; p < s.graph.parameters.size(); ++p) {
-    if (s.graph.gradients[p] == kNoValue) continue;  // frozen
-    const Value& parameter = s.graph[s.graph.parameters[p]];
+  for (size_t p = 0; p < s.model.graph.parameters.size(); ++p) {
+    if (s.model.graph.gradients[p] == kNoValue) continue;  // frozen
+    const Value& parameter = s.model.graph[s.model.graph.parameters[p]];
     for (size_t i = 0; i < names.size(); ++i)
       out.push_back({.name = parameter.name + "." + names[i],
                      .desc = parameter.desc,
                      .memory = reinterpret_cast<std::byte*>(state(static_cast<int>(i)) +
-                                                            s.layout.offset[p])});
+                                                            s.model.layout.offset[p])});
   }
   return out;
 }
@@ -238,7 +238,7 @@ FittingTensors fitting_tensors(const Session& s, const std::string& path, Fault 
 bool read_states(const Session& s, const std::string& path, const StateOf& state, Fault fault,
                  std::string_view remedy) {
   std::vector<Home> homes = homes_of_states(s, state);
-  const bool without = s.spec.ema && !has_averages(path);
+  const bool without = s.settings.spec.ema && !has_averages(path);
   if (without) std::erase_if(homes, [](const Home& h) { return h.name.ends_with(kAverage); });
   read(path, homes, kOptimizer, fault, remedy);
   return !without;

@@ -60,14 +60,14 @@ bool restore_states(const Session& s, const Resume& r, const StateOf& state) {
 
 // Why this run cannot continue that one, judging by its state; empty if it can.
 std::string misfit(const TrainState& state, const Session& s) {
-  if (state.optimizer != s.optimizer->name)
+  if (state.optimizer != s.settings.optimizer->name)
     return fmt::format("it was trained by optimizer '{}', not '{}'", state.optimizer,
-                       s.optimizer->name);
-  if (state.steps_of_epoch != s.batches->steps())
+                       s.settings.optimizer->name);
+  if (state.steps_of_epoch != s.batches.train->steps())
     return fmt::format(
         "its epochs have {}, but the epochs of this run have {}: the data, the batch size or the "
         "number of replicas has changed",
-        counted(state.steps_of_epoch, "step"), s.batches->steps());
+        counted(state.steps_of_epoch, "step"), s.batches.train->steps());
   return "";
 }
 
@@ -88,18 +88,20 @@ void add_surprises(const Session& s, Resume& r) {
         "the rest of epoch {} uses another sample order ({}, not {}): in this epoch some samples "
         "are used twice and some not at all; in later epochs each is used once",
         state.epoch + 1, samples, state.samples));
-  GroupSchedules schedules(s.spec.schedule, s.parameter_groups.rates,
-                           schedule_interval(s.spec.schedule) == "step" ? s.steps : s.epochs);
+  GroupSchedules schedules(
+      s.settings.spec.schedule, s.parameter_groups.rates,
+      schedule_interval(s.settings.spec.schedule) == "step" ? s.length.steps : s.length.epochs);
   for (const std::string& note : schedules.restore(state.schedule)) r.notes.push_back(note);
-  if (s.spec.ema && !has_averages(states_file(r.path)))
+  if (s.settings.spec.ema && !has_averages(states_file(r.path)))
     r.notes.emplace_back(
         "the checkpoint has no averages of the weights: with `ema` they start from its weights");
 }
 
 // The setting that ends the run and must grow to train longer; both if both end it.
 std::string longer(const Session& s) {
-  const bool by_steps = s.spec.steps == s.steps;
-  const bool by_epochs = s.spec.epochs == s.epochs && s.steps == s.epochs * s.batches->steps();
+  const bool by_steps = s.settings.spec.steps == s.length.steps;
+  const bool by_epochs = s.settings.spec.epochs == s.length.epochs &&
+                         s.length.steps == s.length.epochs * s.batches.train->steps();
   return by_steps && by_epochs ? "both epochs=N and steps=N" : by_steps ? "steps=N" : "epochs=N";
 }
 
@@ -120,9 +122,9 @@ bool is_checkpoint(const std::string& directory) {
 }
 
 std::string order_of_samples(const Session& s) {
-  if (s.topology.reproducible) return "the same in every mode";
-  if (s.topology.per_replica_sampling)
-    return fmt::format("assigned to {} replicas", s.topology.replicas());
+  if (s.devices.topology.reproducible) return "the same in every mode";
+  if (s.devices.topology.per_replica_sampling)
+    return fmt::format("assigned to {} replicas", s.devices.topology.replicas());
   return "one order for all";
 }
 
@@ -175,12 +177,12 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
     if (!other.empty()) return {};
   }
   if (!unfit.empty()) fail(Fault::spec, "{} cannot be resumed: {}{}", out.path, unfit, anew(out));
-  const EarlyStopSpec& early = s.spec.early_stop;
+  const EarlyStopSpec& early = s.settings.spec.early_stop;
   const bool stopped_early = early.patience > 0 &&
                              out.state.early_stop.metric == metric_of_early_stop(s) &&
                              out.state.early_stop.waited >= early.patience;
-  const bool done =
-      out.state.epoch >= s.epochs || (out.state.step >= s.steps && out.state.of_epoch == 0);
+  const bool done = out.state.epoch >= s.length.epochs ||
+                    (out.state.step >= s.length.steps && out.state.of_epoch == 0);
   out.complete = done || stopped_early;
   if (!done && stopped_early)
     out.notes.push_back(fmt::format(
@@ -190,8 +192,8 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
   if (done)
     out.notes.push_back(fmt::format(
         "nothing left to do: {} and {} are done, out of {} and {}; to train longer, set {}",
-        counted(out.state.epoch, "epoch"), counted(out.state.step, "step"), s.epochs, s.steps,
-        longer(s)));
+        counted(out.state.epoch, "epoch"), counted(out.state.step, "step"), s.length.epochs,
+        s.length.steps, longer(s)));
   if (out.state.build != version())
     out.notes.push_back(
         fmt::format("it was written by {}, but this is {}: results may differ in the last bits",
@@ -206,17 +208,17 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
 void restore(const Session& s, const Resume& resume, const Buffers& buffers) {
   read_model(s, resume.path + "/model.safetensors", buffers, Fault::spec,
              "; resume it with its own model, or start a new run without --resume");
-  if (s.own_states()) return;
+  if (s.devices.own_states()) return;
   if (!restore_states(s, resume, [&](int i) { return buffers.state(i); }))
     start_average(s, buffers);
 }
 
 std::vector<float> restore_own_states(const Session& s, const Resume& resume) {
-  std::vector<float> out(static_cast<size_t>(s.states()) * s.layout.trainable);
+  std::vector<float> out(static_cast<size_t>(s.settings.states()) * s.model.layout.trainable);
   if (!restore_states(s, resume, [&](int i) {
-        return out.data() + static_cast<size_t>(i) * s.layout.trainable;
+        return out.data() + static_cast<size_t>(i) * s.model.layout.trainable;
       }))
-    out.resize(static_cast<size_t>(s.average_state()) * s.layout.trainable);
+    out.resize(static_cast<size_t>(s.settings.average_state()) * s.model.layout.trainable);
   return out;
 }
 

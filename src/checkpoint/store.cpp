@@ -246,7 +246,7 @@ void CheckpointStore::write_files(const std::string& path, const TrainState& sta
                                   const Buffers& buffers, std::span<float> own_states) {
   const NamedTensors model = model_tensors(session_, buffers);
   const NamedTensors states = state_tensors(session_, [&](int i) {
-    const size_t stride = session_.layout.trainable;
+    const size_t stride = session_.model.layout.trainable;
     return own_states.empty() ? buffers.state(i)
                               : own_states.data() + static_cast<size_t>(i) * stride;
   });
@@ -276,7 +276,7 @@ void CheckpointStore::write_files(const std::string& path, const TrainState& sta
 void CheckpointStore::remove_old() {
   removing_ = start_beside([this] {
     const std::vector<CheckpointName> all = checkpoints_in(folder_);
-    const auto keep = static_cast<size_t>(session_.spec.save.keep);
+    const auto keep = static_cast<size_t>(session_.settings.spec.save.keep);
     for (size_t i = keep; i < all.size(); ++i) remove_folder(disk_, all[i].path);
   });
 }

@@ -53,9 +53,9 @@ Facts facts_of(const SpecArgument& argument) {
       const LoadedSpec loaded =
           load_with(argument, {fmt::format("data.batch_size_per_replica={}", each)});
       const auto s = open_session(loaded, {.runs = false, .sizes_only = true});
-      return {.limits = {.samples = s->train_samples(),
-                         .unit = s->topology.replicas() * s->spec.accumulate},
-              .on_gpu = s->on_gpu()};
+      return {.limits = {.samples = s->data.train_samples(),
+                         .unit = s->devices.topology.replicas() * s->settings.spec.accumulate},
+              .on_gpu = s->devices.on_gpu()};
     } catch (const BadSpec&) {
       if (each == kSizes[std::size(kSizes) - 1]) throw;
     }

@@ -91,8 +91,8 @@ CoreLease lease_cores(size_t most) {
 }
 
 // Opens the session of a row. If the data set is missing, uses generated data of the same shapes.
-std::unique_ptr<Session> open_row(const SpecArgument& argument,
-                                  const std::vector<std::string>& overrides) {
+std::unique_ptr<const Session> open_row(const SpecArgument& argument,
+                                        const std::vector<std::string>& overrides) {
   try {
     const LoadedSpec loaded = load_with(argument, overrides);
     const Choice& data = loaded.spec.data.dataset;
@@ -104,9 +104,8 @@ std::unique_ptr<Session> open_row(const SpecArgument& argument,
     }
     std::vector<std::string> made_up = overrides;
     made_up.push_back(fmt::format("data.dataset={}", type.stand_in(data.settings)));
-    std::unique_ptr<Session> session = open_session(load_with(argument, made_up), {});
-    session->train.description += fmt::format(" (generated: {} was not found)", type.name);
-    return session;
+    return open_session(load_with(argument, made_up),
+                        {.data_note = fmt::format(" (generated: {} was not found)", type.name)});
   } catch (const BadSpec& e) {
     throw Error(Fault::spec, e.text);
   }

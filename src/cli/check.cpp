@@ -98,14 +98,14 @@ void check_data(const Session& s, int64_t most_decoded, Findings& found) {
                    counted(set.size(), "image"),
                    report.decoded < set.size() ? ", evenly spread; --all-images decodes all" : "");
   };
-  look(s.train, "training");
-  if (s.test && s.test_rows.empty()) look(*s.test, s.evaluated_set());
-  if (s.final_test) look(*s.final_test, "test");
+  look(s.data.train, "training");
+  if (s.data.test && s.data.test_rows.empty()) look(*s.data.test, s.data.evaluated_set());
+  if (s.data.final_test) look(*s.data.final_test, "test");
 }
 
 void check_session(const LoadedSpec& loaded, const SpecArgument& argument, int64_t most_decoded,
                    Findings& found) {
-  std::unique_ptr<Session> session;
+  std::unique_ptr<const Session> session;
   found.collect([&] { session = open_session(loaded, {.runs = false, .sizes_only = true}); });
   if (session) {
     found.collect([&] { check_memory(*session); });

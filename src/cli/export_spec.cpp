@@ -16,8 +16,8 @@ namespace {
 // The program says so, too, but few read it before they compare the losses.
 void note_dropout(const Session& s) {
   const bool dropout =
-      std::ranges::any_of(s.graph.nodes, [](const GraphNode& n) { return n.op->random; });
-  if (dropout && s.spec.random != "torch")
+      std::ranges::any_of(s.model.graph.nodes, [](const GraphNode& n) { return n.op->random; });
+  if (dropout && s.settings.spec.random != "torch")
     print_stderr(
         "note: PyTorch and dptrain draw different dropout masks, so losses differ; export and "
         "train with random=torch for the same masks\n");
@@ -25,14 +25,15 @@ void note_dropout(const Session& s) {
 
 // The parameters of each group, if the spec has groups.
 std::vector<TorchGroup> groups_of(const Session& s) {
-  if (s.spec.parameter_groups.empty() && s.spec.no_decay.empty()) return {};
+  if (s.settings.spec.parameter_groups.empty() && s.settings.spec.no_decay.empty()) return {};
   const ParameterGroups& all = s.parameter_groups;
   std::vector<TorchGroup> out;
   for (const ParameterGroup& g : all.groups)
     out.push_back({.parameters = {}, .lr = all.rates[g.rate], .weight_decay = g.weight_decay});
   for (size_t p = 0; p < all.of_parameter.size(); ++p)
     if (const int group = all.of_parameter[p]; group >= 0)
-      out[static_cast<size_t>(group)].parameters.push_back(s.graph[s.graph.parameters[p]].name);
+      out[static_cast<size_t>(group)].parameters.push_back(
+          s.model.graph[s.model.graph.parameters[p]].name);
   return out;
 }
 
@@ -51,25 +52,27 @@ int run_export(const std::vector<std::string>& words) {
   if (loaded.spec.data.auto_batch)
     fail(Fault::spec,
          "data.batch_size is auto, and a PyTorch program needs a number: add data.batch_size=N");
-  const std::unique_ptr<Session> s = open_session(loaded, {.runs = false, .sizes_only = true});
-  const TorchExport query{.input = s->graph[s->graph.input].desc,
-                          .target = s->graph[s->graph.target].desc,
-                          .samples = s->train.size(),
-                          .classes = s->train.classes,
-                          .tokens = s->train.tokens,
-                          .ignores = s->ignores(),
-                          .ranks = s->topology.per_replica_sampling ? s->topology.replicas() : 1,
-                          .replicas = s->topology.replicas(),
-                          .shards = s->topology.shards,
-                          .accumulate = s->batches->accumulate(),
-                          .batch = s->global_batch,
-                          .epochs = s->epochs,
-                          .steps = s->steps,
-                          .exchange = s->exchange,
-                          .deferred_batch_norm = s->pipeline && s->pipeline->deferred_batch_norm,
-                          .lr = s->parameter_groups.rates[0],
-                          .groups = groups_of(*s),
-                          .program = output};
+  const std::unique_ptr<const Session> s =
+      open_session(loaded, {.runs = false, .sizes_only = true});
+  const TorchExport query{
+      .input = s->model.graph[s->model.graph.input].desc,
+      .target = s->model.graph[s->model.graph.target].desc,
+      .samples = s->data.train.size(),
+      .classes = s->data.train.classes,
+      .tokens = s->data.train.tokens,
+      .ignores = s->data.ignores(),
+      .ranks = s->devices.topology.per_replica_sampling ? s->devices.topology.replicas() : 1,
+      .replicas = s->devices.topology.replicas(),
+      .shards = s->devices.topology.shards,
+      .accumulate = s->batches.train->accumulate(),
+      .batch = s->batches.global_batch,
+      .epochs = s->length.epochs,
+      .steps = s->length.steps,
+      .exchange = s->devices.exchange,
+      .deferred_batch_norm = s->devices.pipeline && s->devices.pipeline->deferred_batch_norm,
+      .lr = s->parameter_groups.rates[0],
+      .groups = groups_of(*s),
+      .program = output};
   const std::string program = export_torch(loaded.spec, query);
   note_dropout(*s);
   if (output.empty()) {

@@ -17,8 +17,8 @@ namespace dpt::commands {
 namespace {
 
 // The session of a batch size, of the whole batch or per replica: memory_limit does not count.
-std::unique_ptr<Session> session_with(const LoadedSpec& loaded, std::optional<int64_t> batch,
-                                      std::optional<int64_t> per_replica, Diagnostics& d) {
+std::unique_ptr<const Session> session_with(const LoadedSpec& loaded, std::optional<int64_t> batch,
+                                            std::optional<int64_t> per_replica, Diagnostics& d) {
   Spec spec = loaded.spec;
   spec.data.batch_size = batch;
   spec.data.batch_size_per_replica = per_replica;
@@ -37,7 +37,7 @@ Facts facts_of(const LoadedSpec& loaded) {
   for (int64_t each = 1; each <= 1024; each *= 2) {
     Diagnostics d;
     if (const auto s = session_with(loaded, std::nullopt, each, d))
-      return {.samples = s->train_samples(), .replicas = s->topology.replicas()};
+      return {.samples = s->data.train_samples(), .replicas = s->devices.topology.replicas()};
     if (first.empty()) first = d.render();
   }
   throw BadSpec{first};

@@ -33,7 +33,7 @@ int run_plan(const std::vector<std::string>& words) {
     print_fitting_batch(loaded, fit);
     return 0;
   }
-  const std::unique_ptr<Session> session =
+  const std::unique_ptr<const Session> session =
       open_session(loaded, {.runs = false, .sizes_only = true});
   check_initial_weights(*session);
   print_stdout("{}{}", describe(*session, verbose), partial_weights_text(*session));

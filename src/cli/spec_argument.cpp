@@ -39,7 +39,7 @@ LoadedSpec load(const SpecArgument& argument) {
   return out;
 }
 
-std::unique_ptr<Session> open_session(const LoadedSpec& loaded, const SessionQuery& query) {
+std::unique_ptr<const Session> open_session(const LoadedSpec& loaded, const SessionQuery& query) {
   Diagnostics d;
   Spec spec = loaded.spec;
   if (spec.data.auto_batch) {
@@ -50,7 +50,7 @@ std::unique_ptr<Session> open_session(const LoadedSpec& loaded, const SessionQue
         kAssumed);
     spec.data.batch_size_per_replica = kAssumed;
   }
-  std::unique_ptr<Session> session = make_session(std::move(spec), query, d);
+  std::unique_ptr<const Session> session = make_session(std::move(spec), query, d);
   if (!session) throw BadSpec{d.render()};
   return session;
 }

@@ -38,7 +38,7 @@ LoadedSpec load(const SpecArgument& argument);
 
 // Opens the session of a spec. Throws BadSpec if shapes or settings do not fit. Assumes and prints
 // a batch size for `auto`, which runs replace before (cli/auto_batch.h).
-std::unique_ptr<Session> open_session(const LoadedSpec& loaded, const SessionQuery& query);
+std::unique_ptr<const Session> open_session(const LoadedSpec& loaded, const SessionQuery& query);
 
 // The folder of a spec's runs: `out`, or runs/NAME, in which runs are numbered
 // (train/run_directories.h).

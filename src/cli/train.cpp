@@ -25,8 +25,8 @@ namespace {
 // the working directory and in $DPTRAIN_DATA, but the run's copy of the spec must work from
 // anywhere.
 void write_found(const Session& session, Node& tree) {
-  if (session.train.found_in.empty()) return;
-  const Node path{.kind = Node::Kind::scalar, .text = session.train.found_in, .quoted = true};
+  if (session.data.train.found_in.empty()) return;
+  const Node path{.kind = Node::Kind::scalar, .text = session.data.train.found_in, .quoted = true};
   const SourceFile argument{.path = "", .text = "data.dataset.path=" + to_yaml(path)};
   Diagnostics d;
   apply_override(tree, argument, registries(), d);
@@ -35,8 +35,8 @@ void write_found(const Session& session, Node& tree) {
 // Warns if the launcher started a different number of ranks than the spec asks for; the launcher
 // wins.
 void note_world(const Session& session, const World& world) {
-  const auto& asked = session.spec.devices.count;
-  const int devices = session.topology.ranks * session.topology.devices_per_rank;
+  const auto& asked = session.settings.spec.devices.count;
+  const int devices = session.devices.topology.ranks * session.devices.topology.devices_per_rank;
   if (world.rank != 0 || !asked || *asked == devices) return;
   print_stderr("devices: {} in the spec, but {} started {}: training on {}\n", *asked,
                world.launcher, counted(world.size, "rank"), devices);
@@ -79,12 +79,12 @@ int train(const TrainArguments& given, const std::optional<World>& world) {
   LoadedSpec loaded = with_chosen_batch(load(given.spec), given.spec, given.resume, world);
   SessionQuery query;
   if (world) query.world = world->size;
-  const std::unique_ptr<Session> session = open_session(loaded, query);
-  if (session->on_gpu() && !given.trace.empty())
+  const std::unique_ptr<const Session> session = open_session(loaded, query);
+  if (session->devices.on_gpu() && !given.trace.empty())
     fail(Fault::spec,
          "--trace records CPU workers only; for a GPU use nsys, or write `device: cpu`");
   std::vector<std::string> names;
-  if (!given.print.empty()) names = read_printed_names(given.print, session->spec);
+  if (!given.print.empty()) names = read_printed_names(given.print, session->settings.spec);
   if (given.prints_result()) print_results_on_stderr(true);
   RunIdentity identity = make_run_identity();
   if (!world || world->rank == 0) print_stderr("{}", first_line(identity));
@@ -103,7 +103,7 @@ int train(const TrainArguments& given, const std::optional<World>& world) {
                                   folder);
   const bool stopped = code == 75 || code > 128;
   if (given.prints_result() && (!world || world->rank == 0) && (code == 0 || stopped))
-    print_result(given, names, session->spec, folder, code);
+    print_result(given, names, session->settings.spec, folder, code);
   return code;
 }
 

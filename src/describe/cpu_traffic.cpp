@@ -19,12 +19,12 @@ class CpuTraffic {
  public:
   CpuTraffic(const Session& s, int worker)
       : s_(s),
-        topology_(s.topology),
+        topology_(s.devices.topology),
         worker_(worker),
-        device_(s.topology.device_of(worker)),
-        shares_(
-            partition_update(s.programs.begin()->second, s.layout, s.global_batch, s.topology)) {
-    s_.batches->step(0, rows_);
+        device_(s.devices.topology.device_of(worker)),
+        shares_(partition_update(s.model.programs.begin()->second, s.model.layout,
+                                 s.batches.global_batch, s.devices.topology)) {
+    s_.batches.train->step(0, rows_);
     for (const PlanStep& step : s.plan.update)
       sums_first_ = sums_first_ || (step.quantity == Quantity::squares && always(step));
   }
@@ -46,12 +46,13 @@ class CpuTraffic {
 
  private:
   static bool always(const PlanStep& step) { return step.when == PlanStep::When::always; }
-  int last_device() const { return s_.graph.stage_device.back(); }
-  int device_of(int stage) const { return s_.graph.stage_device[static_cast<size_t>(stage)]; }
+  int last_device() const { return s_.model.graph.stage_device.back(); }
+  int device_of(int stage) const { return s_.model.graph.stage_device[static_cast<size_t>(stage)]; }
 
   void execute(const PlanStep& step, int micro) {
     if (step.op == PlanOp::run)
-      for (size_t g = 0; g < s_.shard_groups.size(); ++g) run(step, g, static_cast<size_t>(micro));
+      for (size_t g = 0; g < s_.model.shard_groups.size(); ++g)
+        run(step, g, static_cast<size_t>(micro));
     if (step.op == PlanOp::run && s_.plan.sync_points() > 0)
       sync(step, rows_.micro[static_cast<size_t>(micro)]);
     if (step.op == PlanOp::sum && step.quantity == Quantity::divisor)
@@ -66,8 +67,8 @@ class CpuTraffic {
                                       : topology_.owner(shard, last_device());
   }
   int weight_owner(int shard) const {
-    return s_.divisor == Divisor::targets ? topology_.owner(shard, last_device())
-                                          : loss_owner(shard);
+    return s_.model.divisor == Divisor::targets ? topology_.owner(shard, last_device())
+                                                : loss_owner(shard);
   }
   // The number of shards, or of the first rank's, that another worker owns.
   uint64_t others(int (CpuTraffic::*owner)(int) const, bool of_first_rank = false) const {
@@ -91,14 +92,15 @@ class CpuTraffic {
 
   // Null: the group has no rows.
   const Program* program_of(size_t group, size_t micro) const {
-    const ShardGroupRows rows = shard_group_rows(rows_.micro[micro], s_.shard_groups[group]);
+    const ShardGroupRows rows = shard_group_rows(rows_.micro[micro], s_.model.shard_groups[group]);
     if (rows.total() == 0) return nullptr;
-    const bool last = micro > 0 && !s_.last_programs.empty() && micro + 1 == rows_.micro.size();
-    return &(last ? s_.last_programs : s_.programs).at(rows);
+    const bool last =
+        micro > 0 && !s_.model.last_programs.empty() && micro + 1 == rows_.micro.size();
+    return &(last ? s_.model.last_programs : s_.model.programs).at(rows);
   }
 
   void run(const PlanStep& step, size_t group, size_t micro) {
-    const int first = static_cast<int>(s_.shard_groups[group].begin);
+    const int first = static_cast<int>(s_.model.shard_groups[group].begin);
     if (executor(step, first) != worker_) return;
     const Program* const program = program_of(group, micro);
     if (!program) return;
@@ -173,13 +175,13 @@ class CpuTraffic {
     if (step.part != Part::forward && step.part != Part::backward) return;
     Rows with;  // the shards whose sums this worker reads
     const Program* program = nullptr;
-    for (size_t g = 0; g < s_.shard_groups.size(); ++g) {
-      const int first = static_cast<int>(s_.shard_groups[g].begin);
+    for (size_t g = 0; g < s_.model.shard_groups.size(); ++g) {
+      const int first = static_cast<int>(s_.model.shard_groups[g].begin);
       if (topology_.owner(first, device_) != worker_) continue;
-      const ShardGroupRows rows = shard_group_rows(micro, s_.shard_groups[g]);
+      const ShardGroupRows rows = shard_group_rows(micro, s_.model.shard_groups[g]);
       if (rows.total() == 0) continue;
-      program = &s_.programs.at(rows);
-      with = topology_.replica_of(first, s_.spec.sync_batch_norm);
+      program = &s_.model.programs.at(rows);
+      with = topology_.replica_of(first, s_.settings.spec.sync_batch_norm);
     }
     if (!program) return;
     uint64_t shards = 0;
@@ -197,13 +199,13 @@ class CpuTraffic {
 
   uint64_t masks(const std::vector<ShardRows>& micro) const {
     uint64_t out = 0;
-    for (size_t v = 0; v < s_.graph.values.size(); ++v) {
-      const Value& value = s_.graph.values[v];
+    for (size_t v = 0; v < s_.model.graph.values.size(); ++v) {
+      const Value& value = s_.model.graph.values[v];
       if (value.role != Role::mask) continue;
-      for (const Rows& group : s_.shard_groups) {
+      for (const Rows& group : s_.model.shard_groups) {
         const ShardGroupRows rows = shard_group_rows(micro, group);
         if (rows.total() == 0) continue;
-        const int stage = s_.programs.at(rows).location[v].stage;
+        const int stage = s_.model.programs.at(rows).location[v].stage;
         if (topology_.owner(static_cast<int>(group.begin), device_of(stage)) != worker_)
           out += static_cast<uint64_t>(rows.total() * value.desc.shape.tail(1).elements()) *
                  sizeof(float);
@@ -214,15 +216,17 @@ class CpuTraffic {
 
   // Elements of stored gradients whose sum this worker computes for the norm.
   UpdateRange own_chunks() const {
-    const size_t chunks = (s_.layout.stored + Buffers::kChunk - 1) / Buffers::kChunk;
+    const size_t chunks = (s_.model.layout.stored + Buffers::kChunk - 1) / Buffers::kChunk;
     const auto workers = static_cast<size_t>(topology_.total_workers());
     const auto me = static_cast<size_t>(worker_);
     const auto at = [&](size_t chunk) {
-      return std::min(s_.layout.stored, chunk * Buffers::kChunk);
+      return std::min(s_.model.layout.stored, chunk * Buffers::kChunk);
     };
     return {at(chunks * me / workers), at(chunks * (me + 1) / workers)};
   }
-  size_t gradient_bytes() const { return s_.exchange.compress ? sizeof(uint16_t) : sizeof(float); }
+  size_t gradient_bytes() const {
+    return s_.devices.exchange.compress ? sizeof(uint16_t) : sizeof(float);
+  }
 
   Traffic update(const PlanStep& step) const {
     if (!always(step)) return {};
@@ -231,14 +235,14 @@ class CpuTraffic {
       Traffic out;
       const UpdateRange own = own_chunks();
       for (int d = 0; d < topology_.devices_per_replica; ++d)
-        for (const UpdateRange& r :
-             stored_ranges(s_.graph, s_.layout, [&](int stage) { return device_of(stage) == d; }))
+        for (const UpdateRange& r : stored_ranges(s_.model.graph, s_.model.layout,
+                                                  [&](int stage) { return device_of(stage) == d; }))
           out.read +=
               overlap(own.begin, own.end, r.begin, r.end) * other_shards(d) * gradient_bytes();
       return out;
     }
     if (step.op == PlanOp::decide && sums_first_) {
-      const size_t chunks = (s_.layout.stored + Buffers::kChunk - 1) / Buffers::kChunk;
+      const size_t chunks = (s_.model.layout.stored + Buffers::kChunk - 1) / Buffers::kChunk;
       const auto workers = static_cast<size_t>(topology_.total_workers());
       const auto me = static_cast<size_t>(worker_);
       const size_t own = chunks * (me + 1) / workers - chunks * me / workers;
@@ -267,9 +271,9 @@ class CpuTraffic {
   // The factors of the piece's rows: some columns of the one, all of the other.
   uint64_t fused(const UpdatePiece& p) const {
     uint64_t out = 0;
-    for (size_t g = 0; g < s_.shard_groups.size(); ++g) {
+    for (size_t g = 0; g < s_.model.shard_groups.size(); ++g) {
       const Program* const program = program_of(g, 0);
-      const auto first = static_cast<int>(s_.shard_groups[g].begin);
+      const auto first = static_cast<int>(s_.model.shard_groups[g].begin);
       if (!program || topology_.owner(first, device_) == worker_) continue;
       const Instruction& i = program->update[static_cast<size_t>(p.gradient_instruction)];
       const GraphNode& n = program->graph.nodes[i.node];

@@ -10,24 +10,24 @@
 namespace dpt {
 std::vector<double> device_memory(const Session& s) {
   std::vector<double> out;
-  if (!s.on_gpu()) {
+  if (!s.devices.on_gpu()) {
     for (const DeviceUse& use : device_uses(s)) out.push_back(use.total());
     return out;
   }
-  const size_t outputs = s.topology.loss_device >= 0 ? GpuGather::bytes(s) : 0;
-  for (int d = 0; d < s.topology.devices_per_replica; ++d)
+  const size_t outputs = s.devices.topology.loss_device >= 0 ? GpuGather::bytes(s) : 0;
+  for (int d = 0; d < s.devices.topology.devices_per_replica; ++d)
     out.push_back(static_cast<double>(GpuExecutor::needs(s, d).all() +
                                       kStagedBatches * staged_bytes(s, d) +
-                                      (d == s.topology.loss_device ? outputs : 0)));
+                                      (d == s.devices.topology.loss_device ? outputs : 0)));
   return out;
 }
 
 BatchFit fit_batch(double bytes, int64_t unit, int64_t most,
-                   const std::function<std::unique_ptr<Session>(int64_t batch)>& session_of) {
+                   const std::function<std::unique_ptr<const Session>(int64_t batch)>& session_of) {
   BatchFit out;
   int64_t fits = 0, fails = 0;  // in units
   const auto accepts = [&](int64_t units) {
-    const std::unique_ptr<Session> s = session_of(units * unit);
+    const std::unique_ptr<const Session> s = session_of(units * unit);
     std::vector<double> memory = s ? device_memory(*s) : std::vector<double>{};
     const bool ok = s && std::ranges::max(memory) <= bytes;
     if (ok) {

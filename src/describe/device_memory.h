@@ -26,6 +26,6 @@ struct BatchFit {
 // `bytes`, by bisection, as memory grows with the batch. session_of(batch) makes a session, or
 // returns null if the spec allows no batch of that size.
 BatchFit fit_batch(double bytes, int64_t unit, int64_t most,
-                   const std::function<std::unique_ptr<Session>(int64_t batch)>& session_of);
+                   const std::function<std::unique_ptr<const Session>(int64_t batch)>& session_of);
 
 }  // namespace dpt

@@ -30,7 +30,7 @@ void flops_of_stages(const Graph& graph, std::vector<double>& forward,
 
 Timing predicted_timing(const Session& s) {
   std::vector<double> forward, backward;
-  flops_of_stages(s.graph, forward, backward);
+  flops_of_stages(s.model.graph, forward, backward);
   return simulate(s.plan.schedule, forward, backward);
 }
 
@@ -41,7 +41,7 @@ std::string devices_text(const Session& s) {
   for (size_t d = 0; d < uses.size(); ++d) {
     const DeviceUse& use = uses[d];
     std::vector<std::string> layers;
-    for (const GraphNode& n : s.graph.nodes)
+    for (const GraphNode& n : s.model.graph.nodes)
       if (std::ranges::count(use.stages, n.stage) > 0 && n.layer != "loss" &&
           (layers.empty() || layers.back() != n.layer) &&
           std::ranges::find(layers, n.layer) == layers.end())

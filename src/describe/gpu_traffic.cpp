@@ -25,11 +25,11 @@ class GpuTraffic {
   GpuTraffic(const Session& s, int worker)
       : s_(s),
         worker_(worker),
-        device_(s.topology.device_of(worker)),
-        replica_(s.topology.replica(worker)),
-        replicas_(static_cast<uint64_t>(s.topology.replicas())),
+        device_(s.devices.topology.device_of(worker)),
+        replica_(s.devices.topology.replica(worker)),
+        replicas_(static_cast<uint64_t>(s.devices.topology.replicas())),
         share_(s, device_) {
-    s_.batches->step(0, rows_);
+    s_.batches.train->step(0, rows_);
   }
 
   WorkerTraffic lines() {
@@ -42,7 +42,7 @@ class GpuTraffic {
         const size_t micro = step.chunk < 0 ? 0 : static_cast<size_t>(step.chunk);
         if (static_cast<int>(d) == device_)
           execute(step, micro);
-        else if (step.op == PlanOp::run && !s_.stages_are_processes())
+        else if (step.op == PlanOp::run && !s_.devices.stages_are_processes())
           lines_.add(name_of(step), copies(step, micro, -1));
       }
     for (const PlanStep& step : s_.plan.update) execute(step, 0);
@@ -62,8 +62,12 @@ class GpuTraffic {
         return true;
     }
   }
-  bool gathers() const { return s_.topology.loss_device >= 0 && s_.topology.replicas() > 1; }
-  bool looks() const { return s_.spec.clip.max_norm.has_value() || s_.scaler.on; }
+  bool gathers() const {
+    return s_.devices.topology.loss_device >= 0 && s_.devices.topology.replicas() > 1;
+  }
+  bool looks() const {
+    return s_.settings.spec.clip.max_norm.has_value() || s_.precision.scaler.on;
+  }
   bool elsewhere(const PlanStep& step) const {
     const bool other_side =
         step.chunk >= 0 || step.op == PlanOp::gather || step.op == PlanOp::broadcast || gathers();
@@ -122,19 +126,19 @@ class GpuTraffic {
   // The program of this replica's rows; null: it has none.
   const Program* program_of(size_t micro) const {
     const int64_t rows = rows_.micro[micro][static_cast<size_t>(replica_)].rows.count();
-    const bool last = !s_.plan.stages.empty() && micro > 0 && !s_.last_programs.empty() &&
+    const bool last = !s_.plan.stages.empty() && micro > 0 && !s_.model.last_programs.empty() &&
                       micro + 1 == rows_.micro.size();
-    for (const auto& [its, program] : last ? s_.last_programs : s_.programs)
+    for (const auto& [its, program] : last ? s_.model.last_programs : s_.model.programs)
       if (rows > 0 && its.shards[0] == rows) return &program;
     return nullptr;
   }
 
   Traffic sync_sums(const PlanStep& step, size_t micro) const {
     Traffic out;
-    if (!s_.spec.sync_batch_norm || replicas_ == 1 || step.until > 0) return out;
+    if (!s_.settings.spec.sync_batch_norm || replicas_ == 1 || step.until > 0) return out;
     if (step.part != Part::forward && step.part != Part::backward) return out;
     const Program* const mine = program_of(micro);
-    const Program& p = mine ? *mine : s_.programs.begin()->second;
+    const Program& p = mine ? *mine : s_.model.programs.begin()->second;
     for (const Instruction& i : p.part(step.part)) {
       const GraphNode& n = p.graph.nodes[i.node];
       if (n.op->name != "all_reduce") continue;
@@ -151,7 +155,7 @@ class GpuTraffic {
     const Program* const p = program_of(micro);
     if (!p || step.part == Part::loss) return out;
     const bool by_host =
-        s_.stages_are_processes() && s_.exchange.backend == Exchange::Backend::host;
+        s_.devices.stages_are_processes() && s_.devices.exchange.backend == Exchange::Backend::host;
     for (const Instruction& i : p->part(step.part)) {
       const GraphNode& n = p->graph.nodes[i.node];
       const auto* const way = std::any_cast<Copy>(&n.attrs);
@@ -164,16 +168,16 @@ class GpuTraffic {
     }
     return out;
   }
-  int device_of(int stage) const { return s_.graph.stage_device[static_cast<size_t>(stage)]; }
+  int device_of(int stage) const { return s_.model.graph.stage_device[static_cast<size_t>(stage)]; }
 
   // What the loss reads of other GPUs' outputs, or what their backward parts read of the loss.
   Traffic crossing(size_t micro, bool there) const {
     uint64_t moved = 0;
-    const int loss = s_.topology.loss_device;
-    for (int shard = 0; shard < s_.topology.shards; ++shard) {
+    const int loss = s_.devices.topology.loss_device;
+    for (int shard = 0; shard < s_.devices.topology.shards; ++shard) {
       const int64_t rows = rows_.micro[micro][static_cast<size_t>(shard)].rows.count();
       if (rows == 0 || shard == loss || (worker_ != loss && worker_ != shard)) continue;
-      for (const auto& [its, program] : s_.programs)
+      for (const auto& [its, program] : s_.model.programs)
         if (its.shards[0] == rows) {
           const GpuGather::Crossing c = GpuGather::crossing_of(program);
           for (const ValueId v : there ? c.to_loss : c.from_loss)
@@ -185,7 +189,7 @@ class GpuTraffic {
   }
 
   uint64_t terms(Quantity what) const {
-    return what == Quantity::divisor ? static_cast<uint64_t>(s_.batches->accumulate())
+    return what == Quantity::divisor ? static_cast<uint64_t>(s_.batches.train->accumulate())
                                      : GpuUpdate::losses_of_step(s_);
   }
   uint64_t own_elements() const {
@@ -199,7 +203,8 @@ class GpuTraffic {
     const uint64_t trained = share_.trained();
     switch (what) {
       case Quantity::gradients:
-        if (to_host) return trained * (s_.exchange.compress ? sizeof(uint16_t) : sizeof(float));
+        if (to_host)
+          return trained * (s_.devices.exchange.compress ? sizeof(uint16_t) : sizeof(float));
         return own_elements() * sizeof(float);
       case Quantity::weights:
         return (to_host ? own_elements() : trained) * sizeof(float);
@@ -212,7 +217,7 @@ class GpuTraffic {
     const auto& buckets = s_.plan.buckets[static_cast<size_t>(device_)];
     switch (step.quantity) {
       case Quantity::gradients: {
-        const size_t size = s_.exchange.compress ? sizeof(uint16_t) : sizeof(float);
+        const size_t size = s_.devices.exchange.compress ? sizeof(uint16_t) : sizeof(float);
         return ring(buckets[static_cast<size_t>(step.bucket)].count() * size,
                     step.op == PlanOp::all_reduce ? 2 : 1);
       }
@@ -233,20 +238,20 @@ class GpuTraffic {
   // The norm partials of a pipeline's devices go to the one with the last stage, and its decision
   // to the others.
   Traffic norm_partials() const {
-    const bool collects = device_ == s_.graph.stage_device.back();
+    const bool collects = device_ == s_.model.graph.stage_device.back();
     if (!looks()) return {};
     return to_or_from_last(!collects, sizeof(double));
   }
   Traffic decision() const {
-    return to_or_from_last(device_ == s_.graph.stage_device.back(), gpu_decision_bytes());
+    return to_or_from_last(device_ == s_.model.graph.stage_device.back(), gpu_decision_bytes());
   }
   // `bytes` between the device of the last stage and each other one.
   Traffic to_or_from_last(bool sends, uint64_t bytes) const {
-    const bool last = device_ == s_.graph.stage_device.back();
+    const bool last = device_ == s_.model.graph.stage_device.back();
     const uint64_t moved =
-        bytes * (last ? static_cast<uint64_t>(s_.topology.devices_per_replica) - 1 : 1);
+        bytes * (last ? static_cast<uint64_t>(s_.devices.topology.devices_per_replica) - 1 : 1);
     const bool by_host =
-        s_.stages_are_processes() && s_.exchange.backend == Exchange::Backend::host;
+        s_.devices.stages_are_processes() && s_.devices.exchange.backend == Exchange::Backend::host;
     Traffic out;
     (sends ? by_host ? out.to_host : out.sent : by_host ? out.from_host : out.received) = moved;
     return out;

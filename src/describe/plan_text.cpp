@@ -24,13 +24,14 @@ namespace {
 std::string rows_text(const Session& s) {
   StepRows rows;
   std::string out;
-  s.batches->step(0, rows);
-  for (int shard = 0; shard < s.topology.shards; ++shard) {
+  s.batches.train->step(0, rows);
+  for (int shard = 0; shard < s.devices.topology.shards; ++shard) {
     const Rows& r = rows.micro[0][static_cast<size_t>(shard)].rows;
-    const int worker = s.topology.owner(shard);
-    out += fmt::format("  shard {:<3} worker {:<3} rank {:<3} samples {}..{} of {}\n", shard,
-                       worker, s.topology.rank_of(worker), r.begin, r.end,
-                       s.batches->per_replica_sampling() ? "its rank's batch" : "the global batch");
+    const int worker = s.devices.topology.owner(shard);
+    out += fmt::format(
+        "  shard {:<3} worker {:<3} rank {:<3} samples {}..{} of {}\n", shard, worker,
+        s.devices.topology.rank_of(worker), r.begin, r.end,
+        s.batches.train->per_replica_sampling() ? "its rank's batch" : "the global batch");
   }
   return out;
 }
@@ -46,36 +47,38 @@ std::string group_text(const Session& s, size_t parameter) {
 
 std::string parameters_text(const Session& s) {
   std::string out;
-  for (size_t i = 0; i < s.graph.parameters.size(); ++i) {
-    const Value& v = s.graph[s.graph.parameters[i]];
+  for (size_t i = 0; i < s.model.graph.parameters.size(); ++i) {
+    const Value& v = s.model.graph[s.model.graph.parameters[i]];
     out += fmt::format(
         "  {:<28} {:<16} {:>10}{}{}\n", v.name, v.desc.shape.str(), v.desc.shape.elements(),
         v.desc.layout == Layout::plain ? "" : fmt::format("  {}", name_of(v.desc.layout)),
-        s.graph.gradients[i] == kNoValue ? "  frozen" : group_text(s, i));
+        s.model.graph.gradients[i] == kNoValue ? "  frozen" : group_text(s, i));
   }
-  for (ValueId v : s.graph.buffers)
-    out += fmt::format("  {:<28} {:<16} {:>10}  buffer\n", s.graph[v].name,
-                       s.graph[v].desc.shape.str(), s.graph[v].desc.shape.elements());
+  for (ValueId v : s.model.graph.buffers)
+    out += fmt::format("  {:<28} {:<16} {:>10}  buffer\n", s.model.graph[v].name,
+                       s.model.graph[v].desc.shape.str(), s.model.graph[v].desc.shape.elements());
   return out;
 }
 
 // How ranks exchange gradients; see parallel/exchange.h.
 std::string exchange_text(const Session& s) {
-  const auto shares =
-      partition_update(s.programs.begin()->second, s.layout, s.global_batch, s.topology);
-  std::vector<size_t> updated(static_cast<size_t>(s.topology.ranks));  // elements, by rank
-  for (int w = 0; w < s.topology.total_workers(); ++w)
+  const auto shares = partition_update(s.model.programs.begin()->second, s.model.layout,
+                                       s.batches.global_batch, s.devices.topology);
+  std::vector<size_t> updated(static_cast<size_t>(s.devices.topology.ranks));  // elements, by rank
+  for (int w = 0; w < s.devices.topology.total_workers(); ++w)
     for (const UpdatePiece& p : shares[static_cast<size_t>(w)])
-      updated[static_cast<size_t>(s.topology.rank_of(w))] += p.end - p.begin;
+      updated[static_cast<size_t>(s.devices.topology.rank_of(w))] += p.end - p.begin;
   std::string out;
-  if (s.exchange.shard_states) {
+  if (s.devices.exchange.shard_states) {
     out += "optimizer states: each rank holds the states of the elements it updates\n";
     for (size_t r = 0; r < updated.size(); ++r)
-      out += fmt::format("  rank {:<4} {:>10} elements  {:.2f} MiB\n", r, updated[r],
-                         static_cast<double>(updated[r]) * sizeof(float) * s.states() / kMiB);
+      out +=
+          fmt::format("  rank {:<4} {:>10} elements  {:.2f} MiB\n", r, updated[r],
+                      static_cast<double>(updated[r]) * sizeof(float) * s.settings.states() / kMiB);
   }
-  if (s.exchange.compress)
-    out += fmt::format("gradients of other ranks: read as {}\n", name_of(*s.exchange.compress));
+  if (s.devices.exchange.compress)
+    out += fmt::format("gradients of other ranks: read as {}\n",
+                       name_of(*s.devices.exchange.compress));
   return out;
 }
 
@@ -114,7 +117,8 @@ std::string memory_text(const Session& s) {
   std::string out = fmt::format(
       "memory: {:.2f} MiB shared (weights {:.2f}, gradients {:.2f}{}), {:.2f} MiB of activations\n",
       memory.shared / kMiB, memory.weights / kMiB, memory.gradients / kMiB,
-      s.exchange.shard_states ? "" : fmt::format(", optimizer {:.2f}", memory.states / kMiB),
+      s.devices.exchange.shard_states ? ""
+                                      : fmt::format(", optimizer {:.2f}", memory.states / kMiB),
       memory.activations / kMiB);
   out += exchange_text(s);
   return out + fmt::format(
@@ -127,32 +131,33 @@ std::string memory_text(const Session& s) {
 }  // namespace
 
 std::string describe(const Session& s, bool verbose) {
-  const Topology& topology = s.topology;
+  const Topology& topology = s.devices.topology;
   StepRows first;
-  s.batches->step(0, first);
+  s.batches.train->step(0, first);
   // With fewer samples than shards, some shard groups are empty.
-  const auto filled = std::ranges::find_if(s.shard_groups, [&](const Rows& g) {
+  const auto filled = std::ranges::find_if(s.model.shard_groups, [&](const Rows& g) {
     return shard_group_rows(first.micro[0], g).total() > 0;
   });
-  const Program& program = s.programs.at(shard_group_rows(first.micro[0], *filled));
-  std::string out = fmt::format("spec: {}\ndata: {}\n", s.spec.name, s.train.description);
+  const Program& program = s.model.programs.at(shard_group_rows(first.micro[0], *filled));
+  std::string out =
+      fmt::format("spec: {}\ndata: {}\n", s.settings.spec.name, s.data.train.description);
   out += fmt::format(
       "mode: {}: {}, {} each, {} each, {}{}\n", s.plan.mode, counted(topology.ranks, "rank"),
       counted(topology.devices_per_rank, "device"), counted(topology.workers_per_device, "worker"),
       counted(topology.shards, "shard"), topology.reproducible ? " (reproducible)" : "");
   out += fmt::format("batch: {}; {} per epoch, {} in total\n", batch_text(s),
-                     counted(s.batches->steps(), "step"), s.steps);
+                     counted(s.batches.train->steps(), "step"), s.length.steps);
   out += rows_text(s);
   out += lr_scale_text(s) + groups_text(s) + frozen_text(s);
-  out += fmt::format("parameters: {}\n{}", parameter_count(s.graph), parameters_text(s));
+  out += fmt::format("parameters: {}\n{}", parameter_count(s.model.graph), parameters_text(s));
   out += fmt::format("work: {:.3f} MFLOP for {}, forward and backward\n",
                      program.graph.flops() / 1e6, counted(program.rows.total(), "sample"));
-  if (s.on_gpu()) {
+  if (s.devices.on_gpu()) {
     out += gpus_text(s);
-    out +=
-        fmt::format("batches: {}\nlaunches: {}\n", batch_input_text(*s.loader),
-                    s.captures_steps() ? "whole steps as CUDA graphs, several of a small net as one"
-                                       : "each kernel by itself");
+    out += fmt::format("batches: {}\nlaunches: {}\n", batch_input_text(*s.data.loader),
+                       s.devices.captures_steps()
+                           ? "whole steps as CUDA graphs, several of a small net as one"
+                           : "each kernel by itself");
   } else {
     out += memory_text(s);
   }

@@ -42,8 +42,8 @@ Traffic total(const WorkerTraffic& lines) {
 
 std::vector<WorkerTraffic> traffic_of(const Session& s) {
   std::vector<WorkerTraffic> out;
-  for (int w = 0; w < s.topology.total_workers(); ++w)
-    out.push_back(s.on_gpu() ? gpu_traffic(s, w) : cpu_traffic(s, w));
+  for (int w = 0; w < s.devices.topology.total_workers(); ++w)
+    out.push_back(s.devices.on_gpu() ? gpu_traffic(s, w) : cpu_traffic(s, w));
   return out;
 }
 
@@ -59,7 +59,7 @@ std::string traffic_text(const Session& s) {
   std::string out = fmt::format("{:<34}", "traffic, bytes a step:");
   for (const Column& c : columns) out += fmt::format(" {:>12}", c.title);
   out += "\n";
-  const std::string_view who = s.on_gpu() ? "GPU" : "worker";
+  const std::string_view who = s.devices.on_gpu() ? "GPU" : "worker";
   for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
     for (end = begin + 1; end < all.size() && all[end] == all[begin];) ++end;
     const std::string name = end == begin + 1

@@ -23,7 +23,7 @@ std::vector<double> sum_shards(int shards, size_t size, Of of) {
 }
 
 double total(const Session& s, const Buffers& buffers, double ShardResult::*field) {
-  return sum_shards(s.topology.shards, 1, [&](int shard) {
+  return sum_shards(s.devices.topology.shards, 1, [&](int shard) {
     return std::span<const double>(&(buffers.evaluation(shard).*field), 1);
   })[0];
 }
@@ -44,7 +44,7 @@ void clear_evaluation(const Buffers& buffers, int shard) {
 
 void add_evaluation(const Session& s, ShardResult& to, const ShardResult& found, int64_t samples) {
   to.loss += found.loss;
-  to.weight += s.divisor == Divisor::targets ? found.weight : natural_divisor(s, samples);
+  to.weight += s.model.divisor == Divisor::targets ? found.weight : natural_divisor(s, samples);
   to.correct += found.correct;
 }
 
@@ -59,12 +59,12 @@ Evaluation end_evaluation(const Session& s, const Buffers& buffers,
 Evaluation sum_evaluation(const Session& s, const Buffers& buffers) {
   Evaluation out;
   out.loss = total(s, buffers, &ShardResult::loss);
-  if (s.divisor != Divisor::one) out.loss /= total(s, buffers, &ShardResult::weight);
+  if (s.model.divisor != Divisor::one) out.loss /= total(s, buffers, &ShardResult::weight);
   if (s.metrics.has("accuracy"))
-    out.accuracy = total(s, buffers, &ShardResult::correct) / s.counted_test_targets();
+    out.accuracy = total(s, buffers, &ShardResult::correct) / s.data.counted_test_targets();
   std::vector<double> sums;
   if (s.metrics.size() > 0)
-    sums = sum_shards(s.topology.shards, s.metrics.size(),
+    sums = sum_shards(s.devices.topology.shards, s.metrics.size(),
                       [&](int shard) { return buffers.metrics(shard); });
   out.metrics = s.metrics.values(sums, out.loss);
   out.confusion_matrix = s.metrics.confusion_matrix(sums);

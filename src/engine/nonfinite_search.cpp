@@ -10,13 +10,13 @@ void NonFiniteSearch::record(int64_t shard, size_t micro, int64_t instruction) c
 
 // Samples and parameters. Other devices of the replica have the same ones.
 void NonFiniteSearch::check_stored(const StepInput& input) const {
-  const Graph& graph = session_.graph;
+  const Graph& graph = session_.model.graph;
   for (const Rows shards : own_) {
     NonFinite& found = buffers_.non_finite(static_cast<int>(shards.begin));
     for (const MicroBatch& micro : input.rows->micro)
-      check_samples_finite(session_.train, samples_of(micro, shards, input.order), found);
+      check_samples_finite(session_.data.train, samples_of(micro, shards, input.order), found);
     for (size_t p = 0; p < graph.parameters.size() && found.parameter < 0; ++p) {
-      float* const values = buffers_.weights() + session_.layout.offset[p];
+      float* const values = buffers_.weights() + session_.model.layout.offset[p];
       const TensorDesc desc{DType::f32, graph[graph.parameters[p]].desc.shape};
       if (!all_finite({desc, reinterpret_cast<std::byte*>(values)}))
         found.parameter = static_cast<int64_t>(p);
@@ -39,7 +39,7 @@ NonFiniteReport NonFiniteSearch::run(const StepInput& input) {
     }
   }
   barrier();
-  const NonFinite first = first_non_finite(buffers_, session_.topology.shards);
+  const NonFinite first = first_non_finite(buffers_, session_.devices.topology.shards);
   barrier();  // no worker may clear its findings before all have read them
   return describe_non_finite(session_, first);
 }

@@ -25,8 +25,8 @@ constexpr ProgramKind program_kind(size_t micro, size_t micro_batches, bool last
                                                   : ProgramKind::train_more;
 }
 inline ProgramKind program_kind(const Session& s, size_t micro) {
-  return program_kind(micro, static_cast<size_t>(s.batches->accumulate()),
-                      !s.last_programs.empty());
+  return program_kind(micro, static_cast<size_t>(s.batches.train->accumulate()),
+                      !s.model.last_programs.empty());
 }
 
 // Whether gradients are computed apart and then added to those of earlier micro-batches.
@@ -43,9 +43,9 @@ constexpr size_t slots_of(ProgramKind kind, size_t slot_count) {
 // The programs of a kind, by the rows of a shard group. Empty: the session never uses the kind.
 inline const std::map<ShardGroupRows, Program>& programs_of(const Session& s, ProgramKind kind) {
   static const std::map<ShardGroupRows, Program> none;
-  if (kind == ProgramKind::test) return s.test_programs;
-  if (adds_gradients(kind) && s.batches->accumulate() == 1) return none;
-  return kind == ProgramKind::train_last ? s.last_programs : s.programs;
+  if (kind == ProgramKind::test) return s.model.test_programs;
+  if (adds_gradients(kind) && s.batches.train->accumulate() == 1) return none;
+  return kind == ProgramKind::train_last ? s.model.last_programs : s.model.programs;
 }
 
 }  // namespace dpt

@@ -111,7 +111,7 @@ class StepExecutor {
   // Computes loss and metrics of the evaluated set, each sample once. The numbers are the same on
   // every worker. `done`, if not empty, is called
   // with increasing numbers of batches that this worker has completed (on a GPU: submitted).
-  // REQUIRES: session.test.
+  // REQUIRES: session.data.test.
   using BatchesDone = std::function<void(int64_t batches)>;
   virtual Evaluation evaluate(const BatchesDone& done) = 0;
 

@@ -11,14 +11,14 @@ namespace dpt {
 // The divisor of the loss over so many samples. 1 if the loss is a sum, or if the targets determine
 // the divisor.
 inline double natural_divisor(const Session& s, int64_t samples) {
-  if (s.divisor == Divisor::one || s.divisor == Divisor::targets) return 1;
-  return static_cast<double>(samples * s.terms_per_sample);
+  if (s.model.divisor == Divisor::one || s.model.divisor == Divisor::targets) return 1;
+  return static_cast<double>(samples * s.model.terms_per_sample);
 }
 
 // Whether a step must report the mean over rank 0's own samples (`log.loss: rank0`).
 inline bool reports_rank0_loss(const Session& s) {
-  return s.topology.ranks > 1 && s.topology.replicas() > 1 && s.divisor != Divisor::one &&
-         s.spec.log.loss == "rank0";
+  return s.devices.topology.ranks > 1 && s.devices.topology.replicas() > 1 &&
+         s.model.divisor != Divisor::one && s.settings.spec.log.loss == "rank0";
 }
 
 // Sums over all shards of a step.

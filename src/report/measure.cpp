@@ -49,57 +49,59 @@ struct Notes {
 
 // Barriers of a step, with those at sync points: GPUs sum there without one.
 int barriers_of(const Session& s) {
-  const int64_t micro = s.batches->accumulate();
-  const bool waits = !s.on_gpu() && s.topology.sync_needs_barrier(s.plan.sync_across_replicas);
+  const int64_t micro = s.batches.train->accumulate();
+  const bool waits =
+      !s.devices.on_gpu() && s.devices.topology.sync_needs_barrier(s.plan.sync_across_replicas);
   return s.plan.barriers(micro) + static_cast<int>(waits ? s.plan.sync_points() * micro : 0);
 }
 
 // At most how many steps complete together on a GPU: steps of a small network are captured as CUDA
 // graphs, and at least half of the instructions of a step become graph nodes.
 int64_t steps_together(const Session& s) {
-  if (!s.captures_steps()) return 1;
-  const Program& program = s.programs.begin()->second;
+  if (!s.devices.captures_steps()) return 1;
+  const Program& program = s.model.programs.begin()->second;
   const size_t nodes = program.forward.size() + program.loss.size() + program.backward.size();
   return static_cast<int64_t>(LaunchQueue::together((nodes + 1) / 2));
 }
 
 RowFacts facts_of(const Session& s) {
   StepRows rows;
-  s.batches->step(0, rows);
-  std::vector<int64_t> samples(static_cast<size_t>(s.topology.total_workers()));
+  s.batches.train->step(0, rows);
+  std::vector<int64_t> samples(static_cast<size_t>(s.devices.topology.total_workers()));
   for (const auto& micro : rows.micro)
-    for (int shard = 0; shard < s.topology.shards; ++shard)
-      for (int device = 0; device < s.topology.devices_per_replica; ++device)
-        samples[static_cast<size_t>(s.topology.owner(shard, device))] +=
+    for (int shard = 0; shard < s.devices.topology.shards; ++shard)
+      for (int device = 0; device < s.devices.topology.devices_per_replica; ++device)
+        samples[static_cast<size_t>(s.devices.topology.owner(shard, device))] +=
             micro[static_cast<size_t>(shard)].rows.count();
   const auto [fewest, most] = std::ranges::minmax(samples);
-  return {.ranks = s.topology.ranks,
-          .workers = s.topology.total_workers(),
-          .gpus = static_cast<int>(
-              std::set<int>(s.gpu_of_worker.begin(), s.gpu_of_worker.end()).size()),
-          .together = steps_together(s),
-          .fewest = fewest,
-          .most = most,
-          .barriers = barriers_of(s),
-          .loss_on_one = s.topology.loss_device >= 0 && s.topology.devices_per_rank > 1,
-          .remote = remote_share(s),
-          .bubble = s.plan.schedule.empty() ? 0 : predicted_timing(s).bubble,
-          .predicted_bytes = estimate_memory(s).peak()};
+  return {
+      .ranks = s.devices.topology.ranks,
+      .workers = s.devices.topology.total_workers(),
+      .gpus = static_cast<int>(
+          std::set<int>(s.devices.gpu_of_worker.begin(), s.devices.gpu_of_worker.end()).size()),
+      .together = steps_together(s),
+      .fewest = fewest,
+      .most = most,
+      .barriers = barriers_of(s),
+      .loss_on_one = s.devices.topology.loss_device >= 0 && s.devices.topology.devices_per_rank > 1,
+      .remote = remote_share(s),
+      .bubble = s.plan.schedule.empty() ? 0 : predicted_timing(s).bubble,
+      .predicted_bytes = estimate_memory(s).peak()};
 }
 
 int run_measured(const Session& s, Notes& notes) {
   check_initial_weights(s);
-  for (int w = 0; w < s.topology.total_workers(); ++w)
+  for (int w = 0; w < s.devices.topology.total_workers(); ++w)
     new (&notes.clocks[w]) PlanStepClock(notes.steps.timed, notes.steps.marked);
   notes.facts = facts_of(s);
-  notes.write(s.train.description);
+  notes.write(s.data.train.description);
   notes.begun = true;
   const auto last = [&](int rank) {
     notes.ranks[rank] = memory_use();
-    if (rank == 0 && s.topology.ranks > 1) notes.launcher = memory_use(getppid());
+    if (rank == 0 && s.devices.topology.ranks > 1) notes.launcher = memory_use(getppid());
   };
-  const auto workers = static_cast<size_t>(s.topology.total_workers());
-  const bool pins = !s.on_gpu() && workers <= notes.core_count;
+  const auto workers = static_cast<size_t>(s.devices.topology.total_workers());
+  const bool pins = !s.devices.on_gpu() && workers <= notes.core_count;
   const Probe probe{.clocks = std::span(notes.clocks).first(workers),
                     .last = last,
                     .cores = std::span(notes.cores).first(pins ? workers : 0)};
@@ -145,14 +147,15 @@ double peak_bytes(const Notes& notes) {
 
 double remote_share(const Session& s) {
   // A stage's gradients are summed over its own workers only.
-  const double workers = s.topology.total_workers() / s.topology.devices_per_replica,
-               shards = s.topology.shards;
+  const double workers =
+                   s.devices.topology.total_workers() / s.devices.topology.devices_per_replica,
+               shards = s.devices.topology.shards;
   const Buffers::Sizes sizes = buffer_sizes(s);
   // Compressed gradients are read as 16-bit numbers.
-  const double stored = static_cast<double>(sizes.stored) * (s.exchange.compress ? 0.5 : 1);
+  const double stored = static_cast<double>(sizes.stored) * (s.devices.exchange.compress ? 0.5 : 1);
   const auto all = static_cast<double>(sizes.trainable);
   // Weights and states are read and written, stored gradients are read.
-  const double moved = stored * shards + all * 2 * (1 + s.states());
+  const double moved = stored * shards + all * 2 * (1 + s.settings.states());
   return moved > 0 ? stored * shards * (1 - 1 / workers) / moved : 0;
 }
 

@@ -21,7 +21,7 @@ struct RunSteps {
 
 // Opens the session of a row's spec with further overrides. Throws Error; errors of the spec are an
 // Error{spec} with the rendered text.
-using OpenSession = std::function<std::unique_ptr<Session>(const std::vector<std::string>&)>;
+using OpenSession = std::function<std::unique_ptr<const Session>(const std::vector<std::string>&)>;
 
 // Starts a new process that calls run_row(notes, ...), and returns its exit code. It must exec:
 // memory use of a process that is only forked would not be comparable.

@@ -17,7 +17,7 @@ namespace dpt {
 
 std::string environment_json(const Session& s, const RunIdentity& identity,
                              const std::string& resume) {
-  const Topology& topology = s.topology;
+  const Topology& topology = s.devices.topology;
   const double now =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   Json out = Json::object();
@@ -35,21 +35,21 @@ std::string environment_json(const Session& s, const RunIdentity& identity,
   text("resume", resume);
   text("cpu", cpu_name());
   add("cores", static_cast<int64_t>(usable_cores().size()));
-  text("device", s.device);
+  text("device", s.devices.device);
   text("mode", s.plan.mode);
   add("ranks", topology.ranks);
   add("devices", int64_t{topology.ranks} * topology.devices_per_rank);
   add("workers", topology.total_workers());
-  text("precision", s.precision.on() ? text_of(s.precision) : "fp32");
-  text("data", s.train.description);
-  add("samples", s.train_samples());
-  if (s.test) add(fmt::format("{}_samples", s.evaluated_set()), s.test_samples());
-  add("batch_size", s.global_batch);
-  add("parameters", s.parameters());
-  add("seed", s.spec.seed);
-  add("epochs", s.epochs);
-  add("steps", s.steps);
-  add("steps_of_epoch", s.batches->steps());
+  text("precision", s.precision.policy.on() ? text_of(s.precision.policy) : "fp32");
+  text("data", s.data.train.description);
+  add("samples", s.data.train_samples());
+  if (s.data.test) add(fmt::format("{}_samples", s.data.evaluated_set()), s.data.test_samples());
+  add("batch_size", s.batches.global_batch);
+  add("parameters", s.model.parameters());
+  add("seed", s.settings.spec.seed);
+  add("epochs", s.length.epochs);
+  add("steps", s.length.steps);
+  add("steps_of_epoch", s.batches.train->steps());
   return out.dump() + "\n";
 }
 

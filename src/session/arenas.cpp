@@ -14,7 +14,8 @@ namespace {
 size_t stride_of(size_t bytes) { return (Checked(bytes).rounded_up(kPage) + 1088).size(); }
 
 bool by_group(const Session& s) {
-  return s.plan.splits_shards() || s.test_sync_points > 0 || s.layout.stored < s.layout.trainable;
+  return s.plan.splits_shards() || s.model.test_sync_points > 0 ||
+         s.model.layout.stored < s.model.layout.trainable;
 }
 
 // The most memory that any of the programs needs for a stage.
@@ -45,21 +46,21 @@ struct Group {
   }
 
   explicit Group(const Session& s)
-      : scratch(static_cast<size_t>(s.topology.devices_per_replica)),
-        on(static_cast<size_t>(s.topology.devices_per_replica)) {
+      : scratch(static_cast<size_t>(s.devices.topology.devices_per_replica)),
+        on(static_cast<size_t>(s.devices.topology.devices_per_replica)) {
     std::vector<size_t> most(scratch.size());
     const auto take = [&](size_t device, size_t n) {
       return std::exchange(on[device], (Checked(on[device]) + n).size());
     };
-    for (int i = 0; i < s.graph.stages(); ++i) {
-      const StageBytes need = most_of({&s.programs, &s.test_programs}, i);
-      const StageBytes last = most_of({&s.last_programs}, i);
-      const auto device = static_cast<size_t>(s.graph.stage_device[static_cast<size_t>(i)]);
-      const size_t slots = static_cast<size_t>(s.slots[static_cast<size_t>(i)]);
+    for (int i = 0; i < s.model.graph.stages(); ++i) {
+      const StageBytes need = most_of({&s.model.programs, &s.model.test_programs}, i);
+      const StageBytes last = most_of({&s.model.last_programs}, i);
+      const auto device = static_cast<size_t>(s.model.graph.stage_device[static_cast<size_t>(i)]);
+      const size_t slots = static_cast<size_t>(s.model.slots[static_cast<size_t>(i)]);
       const size_t stride = stride_of(need.kept);
       const size_t first = take(device, (Checked(stride) * slots).size());
       stages.push_back({.first = first, .stride = stride, .slots = slots, .last = on[device]});
-      if (!s.last_programs.empty()) take(device, stride_of(last.kept));
+      if (!s.model.last_programs.empty()) take(device, stride_of(last.kept));
       most[device] = std::max({most[device], need.scratch, last.scratch});
     }
     for (size_t d = 0; d < most.size(); ++d)
@@ -68,7 +69,8 @@ struct Group {
 };
 
 size_t groups_of(const Session& s) {
-  return by_group(s) ? s.shard_groups.size() : static_cast<size_t>(s.topology.total_workers());
+  return by_group(s) ? s.model.shard_groups.size()
+                     : static_cast<size_t>(s.devices.topology.total_workers());
 }
 
 }  // namespace
@@ -81,8 +83,8 @@ size_t Arenas::bytes_on(const Session& s, int device) {
 
 Arenas::Arenas(const Session& s, std::byte* memory) {
   const Group layout(s);
-  for (size_t g = 0; g < s.shard_groups.size(); ++g) {
-    const int owner = s.topology.owner(static_cast<int>(s.shard_groups[g].begin));
+  for (size_t g = 0; g < s.model.shard_groups.size(); ++g) {
+    const int owner = s.devices.topology.owner(static_cast<int>(s.model.shard_groups[g].begin));
     std::byte* at = memory + (by_group(s) ? g : static_cast<size_t>(owner)) * layout.bytes();
     std::vector<std::byte*> devices;
     for (const size_t bytes : layout.on) devices.push_back(std::exchange(at, at + bytes));
@@ -99,7 +101,7 @@ void Arenas::add_group(const Session& s, const std::vector<std::byte*>& of_devic
   std::vector<Region>& regions = regions_.emplace_back();
   for (size_t i = 0; i < group.stages.size(); ++i) {
     const Group::Stage& stage = group.stages[i];
-    const auto device = static_cast<size_t>(s.graph.stage_device[i]);
+    const auto device = static_cast<size_t>(s.model.graph.stage_device[i]);
     std::byte* const base = of_devices[device];
     regions.push_back({.first = base + stage.first,
                        .stride = stage.stride,

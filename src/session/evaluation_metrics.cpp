@@ -206,15 +206,15 @@ namespace {
 
 // Whether the targets are class indices, so that there is an accuracy.
 bool by_classes(const Session& s) {
-  return s.loss->classes && s.loader->target().dtype == DType::i32;
+  return s.settings.loss->classes && s.data.loader->target().dtype == DType::i32;
 }
 
 std::vector<Located<std::string>> wanted(const Session& s) {
-  std::vector<Located<std::string>> out = s.spec.evaluate.metrics;
-  if (out.empty() && by_classes(s)) out.push_back({"accuracy", s.spec.evaluate.where});
+  std::vector<Located<std::string>> out = s.settings.spec.evaluate.metrics;
+  if (out.empty() && by_classes(s)) out.push_back({"accuracy", s.settings.spec.evaluate.where});
   const auto add = [&](const std::string& name, std::string_view key) {
     if (!name.empty() && std::ranges::find(out, name, &Located<std::string>::value) == out.end())
-      out.push_back({name, s.spec.at(key)});
+      out.push_back({name, s.settings.spec.at(key)});
   };
   add(metric_of_best(s), "save.best");
   add(metric_of_early_stop(s), "early_stop.metric");
@@ -224,17 +224,17 @@ std::vector<Located<std::string>> wanted(const Session& s) {
 
 // Why the metric does not fit the loss or the data; empty if it does.
 std::string misfit(const Session& s, std::string_view metric, int64_t classes) {
-  const std::string loss(s.loss->name);
+  const std::string loss(s.settings.loss->name);
   if (metric == "mae" || metric == "r2")
-    return s.loss->estimates
+    return s.settings.loss->estimates
                ? ""
                : fmt::format("{} is for losses that compare numbers, such as mse_loss, not for {}",
                              metric, loss);
   if (!by_classes(s))
     return fmt::format("{} needs class targets and a loss such as cross_entropy{}", metric,
-                       s.loss->classes ? ", but the targets are numbers" : "");
-  if (metric == "perplexity" &&
-      !(s.loss->mean_likelihood && s.loss->mean_likelihood(s.spec.loss.settings)))
+                       s.settings.loss->classes ? ", but the targets are numbers" : "");
+  if (metric == "perplexity" && !(s.settings.loss->mean_likelihood &&
+                                  s.settings.loss->mean_likelihood(s.settings.spec.loss.settings)))
     return fmt::format(
         "perplexity is the exponential of the mean cross entropy, so {} must have the reduction "
         "'mean', and neither class weights nor label_smoothing",
@@ -249,54 +249,56 @@ std::string misfit(const Session& s, std::string_view metric, int64_t classes) {
 }
 
 std::vector<float> first_target(const Session& s) {
-  std::vector<float> out(static_cast<size_t>(s.test_loader->target().shape.elements()));
-  const uint32_t first = s.test_rows.empty() ? 0 : s.test_rows.front();
-  if (s.test->made) s.test_loader->targets(std::span(&first, 1), out.data());
+  std::vector<float> out(static_cast<size_t>(s.data.test_loader->target().shape.elements()));
+  const uint32_t first = s.data.test_rows.empty() ? 0 : s.data.test_rows.front();
+  if (s.data.test->made) s.data.test_loader->targets(std::span(&first, 1), out.data());
   return out;
 }
 
 }  // namespace
 
 std::string metric_of_best(const Session& s) {
-  const std::string& best = s.spec.save.best;
-  if (!s.spec.save.on || best == "none") return "";
-  return best.empty() && s.validates ? "loss" : best;
+  const std::string& best = s.settings.spec.save.best;
+  if (!s.settings.spec.save.on || best == "none") return "";
+  return best.empty() && s.data.validates ? "loss" : best;
 }
 
 std::string metric_of_early_stop(const Session& s) {
-  const EarlyStopSpec& stop = s.spec.early_stop;
+  const EarlyStopSpec& stop = s.settings.spec.early_stop;
   if (stop.patience == 0) return "";
   return stop.metric.empty() ? "loss" : stop.metric;
 }
 
 EvaluationMetrics metrics_of(const Session& s, Diagnostics& d) {
-  if (!s.test) {
+  if (!s.data.test) {
     const auto needs = [&](const std::string& metric, std::string_view key) {
       if (!metric.empty())
-        d.error(s.spec.at(key),
+        d.error(s.settings.spec.at(key),
                 fmt::format("'{}' needs evaluations: write `data.validation: 0.1`, or `evaluate: "
                             "true` to use the test set",
                             key));
     };
-    needs(s.spec.save.on ? metric_of_best(s) : "", "save.best");
+    needs(s.settings.spec.save.on ? metric_of_best(s) : "", "save.best");
     needs(metric_of_early_stop(s), "early_stop");
     return {};
   }
-  const Shape& output = s.graph[s.graph.output].desc.shape;
+  const Shape& output = s.model.graph[s.model.graph.output].desc.shape;
   EvaluationMetrics::Settings out;
   if (by_classes(s)) {
-    out.class_dim = s.loss->class_dim(s.spec.loss.settings, output);
+    out.class_dim = s.settings.loss->class_dim(s.settings.spec.loss.settings, output);
     out.classes = output[out.class_dim];
-    out.ignore_index = s.loss->ignore_index ? s.loss->ignore_index(s.spec.loss.settings) : -100;
+    out.ignore_index = s.settings.loss->ignore_index
+                           ? s.settings.loss->ignore_index(s.settings.spec.loss.settings)
+                           : -100;
   }
   for (const Located<std::string>& metric : wanted(s)) {
     const std::string problem = misfit(s, metric.value, out.classes);
     if (!problem.empty())
-      d.error(metric.where.file ? metric.where : s.spec.at("evaluate.metrics"), problem);
+      d.error(metric.where.file ? metric.where : s.settings.spec.at("evaluate.metrics"), problem);
     out.names.push_back(metric.value);
   }
   if (!d.ok()) return {};
-  if (s.loss->estimates) out.origin = first_target(s);
+  if (s.settings.loss->estimates) out.origin = first_target(s);
   return EvaluationMetrics(std::move(out));
 }
 

@@ -9,17 +9,19 @@
 namespace dpt {
 namespace {
 
-bool splits_buckets(const Session& s) {
-  return s.exchange.shard_states && s.topology.replicas() > 1;
+bool splits_buckets(const Devices& devices) {
+  return devices.exchange.shard_states && devices.topology.replicas() > 1;
 }
 
 // Possible ends of buckets: one at each parameter.
 std::vector<size_t> ends_of(const Session& s, const GpuShare& share) {
   std::vector<size_t> out;
-  for (size_t p = 0; p < s.graph.parameters.size(); ++p) {
-    const size_t begin = s.layout.offset[p];
-    if (s.graph.gradients[p] == kNoValue || begin >= s.layout.stored || !share.has(begin)) continue;
-    out.push_back(share.at(begin) / pieces_multiple(s) * pieces_multiple(s));
+  for (size_t p = 0; p < s.model.graph.parameters.size(); ++p) {
+    const size_t begin = s.model.layout.offset[p];
+    if (s.model.graph.gradients[p] == kNoValue || begin >= s.model.layout.stored ||
+        !share.has(begin))
+      continue;
+    out.push_back(share.at(begin) / pieces_multiple(s.devices) * pieces_multiple(s.devices));
   }
   out.push_back(share.trained());
   std::ranges::sort(out);
@@ -28,7 +30,7 @@ std::vector<size_t> ends_of(const Session& s, const GpuShare& share) {
 
 }  // namespace
 
-double bucket_mib(const Session& s) { return s.exchange.bucket_mib.value_or(25); }
+double bucket_mib(const Session& s) { return s.devices.exchange.bucket_mib.value_or(25); }
 
 std::vector<Bucket> gradient_buckets(const Session& s, const GpuShare& share, double mib) {
   constexpr double kFirst = 1;
@@ -46,7 +48,7 @@ std::vector<Bucket> gradient_buckets(const Session& s, const GpuShare& share, do
 }
 
 std::vector<Bucket> gradient_buckets(const Session& s, const GpuShare& share) {
-  if (s.sums_on_host()) return {{0, share.trained()}};
+  if (s.devices.sums_on_host()) return {{0, share.trained()}};
   return gradient_buckets(s, share, bucket_mib(s));
 }
 
@@ -71,9 +73,9 @@ std::vector<size_t> made_after_ops(const Session& s, const GpuShare& share,
                                    const std::vector<Bucket>& buckets) {
   std::vector<size_t> out(buckets.size());
   for (size_t i = 0; i < ops.size(); ++i) {
-    if (!ops[i].backward || ops[i].chunk + 1 < s.batches->accumulate()) continue;
-    for (const UpdateRange& r :
-         stored_ranges(s.graph, s.layout, [&](int stage) { return stage == ops[i].stage; })) {
+    if (!ops[i].backward || ops[i].chunk + 1 < s.batches.train->accumulate()) continue;
+    for (const UpdateRange& r : stored_ranges(s.model.graph, s.model.layout,
+                                              [&](int stage) { return stage == ops[i].stage; })) {
       const size_t begin = share.at(r.begin), end = begin + r.count();
       for (size_t b = 0; b < buckets.size(); ++b)
         if (buckets[b].begin < end && begin < buckets[b].end) out[b] = i;
@@ -84,22 +86,24 @@ std::vector<size_t> made_after_ops(const Session& s, const GpuShare& share,
 }
 
 Bucket own_piece(const Session& s, const Bucket& bucket, int replica) {
-  if (!splits_buckets(s)) return bucket;
-  const size_t count = bucket.count() / static_cast<size_t>(s.topology.replicas());
+  if (!splits_buckets(s.devices)) return bucket;
+  const size_t count = bucket.count() / static_cast<size_t>(s.devices.topology.replicas());
   const size_t begin = bucket.begin + count * static_cast<size_t>(replica);
   return {begin, begin + count};
 }
 
 std::vector<Bucket> own_pieces(const Session& s, const GpuShare& share, int replica) {
-  if (!splits_buckets(s)) return {{0, share.trained()}};
+  if (!splits_buckets(s.devices)) return {{0, share.trained()}};
   std::vector<Bucket> out;
   for (const Bucket& b : gradient_buckets(s, share)) out.push_back(own_piece(s, b, replica));
   return out;
 }
 
-size_t pieces_multiple(const Session& s) {
+size_t pieces_multiple(const Devices& devices) {
   constexpr size_t kLine = kCacheLine / sizeof(float);  // elements
-  return s.on_gpu() && splits_buckets(s) ? kLine * static_cast<size_t>(s.topology.replicas()) : 1;
+  return devices.on_gpu() && splits_buckets(devices)
+             ? kLine * static_cast<size_t>(devices.topology.replicas())
+             : 1;
 }
 
 }  // namespace dpt

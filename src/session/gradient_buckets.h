@@ -34,6 +34,6 @@ std::vector<Bucket> own_pieces(const Session& session, const GpuShare& share, in
 Bucket own_piece(const Session& session, const Bucket& bucket, int replica);
 
 // The number of trained elements must be a multiple of this, so that GPUs have equal pieces.
-size_t pieces_multiple(const Session& session);
+size_t pieces_multiple(const Devices& devices);
 
 }  // namespace dpt

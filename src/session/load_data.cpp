@@ -7,11 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "backend/cpu/simd/simd.h"
 #include "base/count.h"
 #include "base/fail.h"
 #include "base/generator.h"
 #include "data/random_split.h"
 #include "data/tables.h"
+#include "session/report_spec_error.h"
 
 namespace dpt {
 namespace {
@@ -64,32 +66,39 @@ bool evaluates(const Spec& spec) {
 
 class DataLoading {
  public:
-  DataLoading(Session& s, bool sizes_only)
-      : s_(s),
-        query_{.folder = std::filesystem::path(s.spec.path).parent_path().string(),
+  DataLoading(const RunSettings& settings, bool sizes_only)
+      : spec_(settings.spec),
+        loss_(*settings.loss),
+        query_{.folder = std::filesystem::path(spec_.path).parent_path().string(),
                .sizes_only = sizes_only} {
-    if (s.loss->ignore_index && s.spec.data.target_transforms.empty())
-      query_.ignore_index = s.loss->ignore_index(s.spec.loss.settings);
+    if (loss_.ignore_index && spec_.data.target_transforms.empty())
+      query_.ignore_index = loss_.ignore_index(spec_.loss.settings);
   }
 
-  void run(Diagnostics& d) {
-    const DataSpec& data = s_.spec.data;
-    s_.train = load(data.dataset, Split::train);
-    if (data.limit > 0) take_first(s_.train, data.limit);
-    s_.validates = data.validation.on() && evaluates(s_.spec);
-    if (data.validation.fraction > 0)
-      split(d);
-    else if (s_.validates)
-      s_.test = load(data.validation.dataset, Split::train);
-    else if (s_.spec.evaluate.on)
-      s_.test = load(data.dataset, Split::test);
-    if (s_.validates && s_.spec.evaluate.on) load_final_test();
-    if (!s_.loss->unit_targets || !data.target_transforms.empty()) return;
-    check_unit_targets(s_.train, "training", *s_.loss);
-    if (s_.test && s_.test_rows.empty()) check_unit_targets(*s_.test, s_.evaluated_set(), *s_.loss);
+  SessionData run(Diagnostics& d) {
+    load_sets(d);
+    return std::move(out_);
   }
 
  private:
+  void load_sets(Diagnostics& d) {
+    const DataSpec& data = spec_.data;
+    out_.train = load(data.dataset, Split::train);
+    if (data.limit > 0) take_first(out_.train, data.limit);
+    out_.validates = data.validation.on() && evaluates(spec_);
+    if (data.validation.fraction > 0)
+      split(d);
+    else if (out_.validates)
+      out_.test = load(data.validation.dataset, Split::train);
+    else if (spec_.evaluate.on)
+      out_.test = load(data.dataset, Split::test);
+    if (out_.validates && spec_.evaluate.on) load_final_test();
+    if (!loss_.unit_targets || !data.target_transforms.empty()) return;
+    check_unit_targets(out_.train, "training", loss_);
+    if (out_.test && out_.test_rows.empty())
+      check_unit_targets(*out_.test, out_.evaluated_set(), loss_);
+  }
+
   Dataset load(const Choice& dataset, Split split) {
     query_.split = split;
     Dataset d = static_cast<const DatasetType*>(dataset.what)->load(dataset.settings, query_);
@@ -100,46 +109,90 @@ class DataLoading {
 
   // Takes validation samples out of the training set. Both keep the same tables.
   void split(Diagnostics& d) {
-    const double fraction = s_.spec.data.validation.fraction;
-    const int64_t samples = s_.train.size();
-    RandomSplit parts = random_split(samples, fraction, static_cast<uint64_t>(s_.spec.seed));
+    const double fraction = spec_.data.validation.fraction;
+    const int64_t samples = out_.train.size();
+    RandomSplit parts = random_split(samples, fraction, static_cast<uint64_t>(spec_.seed));
     if (parts.train.empty() || parts.validation.empty())
       return d.error(
-          s_.spec.at("data.validation"),
+          spec_.at("data.validation"),
           fmt::format("{:g} of {} leaves no sample for {}; take another fraction", fraction,
                       counted(samples, "sample"), parts.train.empty() ? "training" : "validation"));
-    if (s_.validates) {
-      s_.test = s_.train;
-      s_.test->ignored = count_ignored(s_.train, query_.ignore_index, parts.validation);
-      s_.test_rows = std::move(parts.validation);
+    if (out_.validates) {
+      out_.test = out_.train;
+      out_.test->ignored = count_ignored(out_.train, query_.ignore_index, parts.validation);
+      out_.test_rows = std::move(parts.validation);
     }
-    s_.train.ignored = count_ignored(s_.train, query_.ignore_index, parts.train);
-    s_.train_rows = std::move(parts.train);
-    s_.train.description +=
-        fmt::format("; {} of the samples are for validation", samples - s_.train_samples());
+    out_.train.ignored = count_ignored(out_.train, query_.ignore_index, parts.train);
+    out_.train_rows = std::move(parts.train);
+    out_.train.description +=
+        fmt::format("; {} of the samples are for validation", samples - out_.train_samples());
   }
 
   // A data set without test samples is none: then only the validation set is evaluated.
   void load_final_test() {
-    const Choice& dataset = s_.spec.data.dataset;
+    const Choice& dataset = spec_.data.dataset;
     if (!static_cast<const DatasetType*>(dataset.what)->has_test_split) return;
     try {
-      s_.final_test = load(dataset, Split::test);
+      out_.final_test = load(dataset, Split::test);
     } catch (const NoTestSplit&) {
     }
   }
 
-  Session& s_;
+  const Spec& spec_;
+  const LossType& loss_;
+  SessionData out_;
   LoadQuery query_;
 };
 
+void check_evaluated_set(const SessionData& out) {
+  const std::string_view set = out.evaluated_set();
+  if (out.test_loader->input() != out.loader->input())
+    fail(Fault::data, "the {} samples are {}, but the training samples are {}", set,
+         out.test_loader->input().shape.str(), out.loader->input().shape.str());
+  if (out.test_loader->target() != out.loader->target())
+    fail(Fault::data, "the {} targets are {} {}, but the training targets are {} {}", set,
+         out.test_loader->target().shape.str(), name_of(out.test_loader->target().dtype),
+         out.loader->target().shape.str(), name_of(out.loader->target().dtype));
+  if (out.test->classes > out.train.classes || out.test->tokens > out.train.tokens)
+    fail(Fault::data, "the {} set has {} classes and {} tokens, the training set only {} and {}",
+         set, out.test->classes, out.test->tokens, out.train.classes, out.train.tokens);
+}
+
+void make_loaders(SessionData& out, const Spec& spec, Diagnostics& d) {
+  const DataSpec& data = spec.data;
+  const SimdKernels& simd = simd_kernels();
+  const GatherKernels gather{
+      .u8 = simd.gather_u8, .u8_table = simd.gather_u8_table, .f32 = simd.gather_f32};
+  report_spec_error(d, spec.at("data.transforms"), [&] {
+    out.loader.emplace(out.train, data.transforms, data.target_transforms, gather);
+    if (!out.test) return;
+    const bool random = std::ranges::any_of(data.transforms, [](const Choice& t) {
+      return static_cast<const TransformType*>(t.what)->random.change != nullptr;
+    });
+    // Samples of one data set are transformed once.
+    if (!out.test_rows.empty() && !random)
+      out.test_loader.emplace(*out.loader);
+    else
+      out.test_loader.emplace(*out.test, data.transforms, data.target_transforms, gather,
+                              Split::test);
+    check_evaluated_set(out);
+  });
+}
+
 }  // namespace
 
-void load_data(Session& s, const SessionQuery& query, Diagnostics& d) {
-  if (query.data_of == nullptr) return DataLoading(s, query.sizes_only).run(d);
-  s.train = query.data_of->train;
-  s.train_rows = query.data_of->train_rows;
-  s.test = query.data_of->final_test;
+SessionData load_data(const RunSettings& settings, const SessionQuery& query, Diagnostics& d) {
+  SessionData out;
+  if (query.data_of) {
+    out.train = query.data_of->train;
+    out.train_rows = query.data_of->train_rows;
+    out.test = query.data_of->final_test;
+  } else {
+    out = DataLoading(settings, query.sizes_only).run(d);
+  }
+  if (d.ok()) make_loaders(out, settings.spec, d);
+  out.train.description += query.data_note;
+  return out;
 }
 
 }  // namespace dpt

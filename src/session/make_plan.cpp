@@ -17,7 +17,7 @@ PlanTarget::Buckets buckets_of(const Session& s, int device, const PipelineSched
   PlanTarget::Buckets out{.buckets = gradient_buckets(s, share), .made_after = {}};
   out.made_after =
       schedule.empty()
-          ? made_after(s.programs.rbegin()->second, out.buckets)
+          ? made_after(s.model.programs.rbegin()->second, out.buckets)
           : made_after_ops(s, share, schedule[static_cast<size_t>(device)], out.buckets);
   return out;
 }
@@ -34,17 +34,17 @@ std::vector<PlanTarget::StageCopy> copies_of(const Graph& graph) {
 }
 
 PlanTarget target_of(const Session& s) {
-  PlanTarget out{.topology = s.topology,
-                 .gpus = s.on_gpu(),
-                 .by_host = s.sums_on_host(),
-                 .shards_states = s.exchange.shard_states,
+  PlanTarget out{.topology = s.devices.topology,
+                 .gpus = s.devices.on_gpu(),
+                 .by_host = s.devices.sums_on_host(),
+                 .shards_states = s.devices.exchange.shard_states,
                  .gradients = {},
                  .schedule = schedule_of(s),
-                 .stage_device = s.graph.stage_device,
-                 .stages_are_processes = s.stages_are_processes(),
-                 .copies = copies_of(s.graph)};
-  if (s.on_gpu() && s.topology.replicas() > 1)
-    for (int d = 0; d < s.topology.devices_per_replica; ++d)
+                 .stage_device = s.model.graph.stage_device,
+                 .stages_are_processes = s.devices.stages_are_processes(),
+                 .copies = copies_of(s.model.graph)};
+  if (s.devices.on_gpu() && s.devices.topology.replicas() > 1)
+    for (int d = 0; d < s.devices.topology.devices_per_replica; ++d)
       out.gradients.push_back(buckets_of(s, d, out.schedule));
   return out;
 }
@@ -52,19 +52,20 @@ PlanTarget target_of(const Session& s) {
 }  // namespace
 
 Plan make_plan(const Session& s) {
-  const bool masks =
-      std::ranges::any_of(s.graph.values, [](const Value& v) { return v.role == Role::mask; });
-  Plan plan = basic_plan({.gpus = s.on_gpu(),
-                          .divisor_from_targets = s.divisor == Divisor::targets,
-                          .clip_norm = s.spec.clip.max_norm.has_value() || s.scaler.on,
-                          .measures = s.measures(),
-                          .torch_masks = masks,
-                          .compresses = s.exchange.compress.has_value(),
-                          .forward_sync_points = s.graph.sync_points(Part::forward),
-                          .backward_sync_points = s.graph.sync_points(Part::backward),
-                          .sync_across_replicas = s.spec.sync_batch_norm,
-                          .accumulates = s.batches->accumulate() > 1});
-  return s.mode->rewrite(std::move(plan), target_of(s));
+  const bool masks = std::ranges::any_of(s.model.graph.values,
+                                         [](const Value& v) { return v.role == Role::mask; });
+  Plan plan =
+      basic_plan({.gpus = s.devices.on_gpu(),
+                  .divisor_from_targets = s.model.divisor == Divisor::targets,
+                  .clip_norm = s.settings.spec.clip.max_norm.has_value() || s.precision.scaler.on,
+                  .measures = s.settings.measures(),
+                  .torch_masks = masks,
+                  .compresses = s.devices.exchange.compress.has_value(),
+                  .forward_sync_points = s.model.graph.sync_points(Part::forward),
+                  .backward_sync_points = s.model.graph.sync_points(Part::backward),
+                  .sync_across_replicas = s.settings.spec.sync_batch_norm,
+                  .accumulates = s.batches.train->accumulate() > 1});
+  return s.settings.mode->rewrite(std::move(plan), target_of(s));
 }
 
 }  // namespace dpt

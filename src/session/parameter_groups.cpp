@@ -20,10 +20,10 @@ int64_t reference_batch(const Spec& spec) {
 
 // The factor of all learning rates.
 double lr_factor(const Session& s) {
-  const std::string& rule = s.spec.lr_scale.rule;
-  const int64_t reference = reference_batch(s.spec);
+  const std::string& rule = s.settings.spec.lr_scale.rule;
+  const int64_t reference = reference_batch(s.settings.spec);
   if (rule == "none" || reference == 0) return 1;
-  const double k = static_cast<double>(s.global_batch) / static_cast<double>(reference);
+  const double k = static_cast<double>(s.batches.global_batch) / static_cast<double>(reference);
   return rule == "sqrt" ? std::sqrt(k) : k;
 }
 
@@ -71,8 +71,8 @@ void check_weight_decay(const Spec& spec, const OptimizerType& optimizer, Diagno
 // For each parameter the entry of parameter_groups that matches it; null: none.
 std::vector<const ParameterGroupSpec*> entries_of(const Session& s, const NamedParameters& named,
                                                   Diagnostics& d) {
-  std::vector<const ParameterGroupSpec*> out(s.graph.parameters.size());
-  for (const ParameterGroupSpec& group : s.spec.parameter_groups) {
+  std::vector<const ParameterGroupSpec*> out(s.model.graph.parameters.size());
+  for (const ParameterGroupSpec& group : s.settings.spec.parameter_groups) {
     const std::vector<bool> matched = named.matching(group.match);
     bool told = false;
     for (size_t p = 0; p < out.size(); ++p) {
@@ -82,7 +82,7 @@ std::vector<const ParameterGroupSpec*> entries_of(const Session& s, const NamedP
                 fmt::format("'{}' is in this parameter group and in the one on line {}; as in "
                             "PyTorch, groups must not share parameters: make the patterns of one "
                             "narrower",
-                            s.graph[s.graph.parameters[p]].name, out[p]->where.line));
+                            s.model.graph[s.model.graph.parameters[p]].name, out[p]->where.line));
       told = told || out[p] != nullptr;
       out[p] = &group;
     }
@@ -100,9 +100,9 @@ size_t index_of(std::vector<double>& values, double value) {
 // The trained parameters in the order of the flat buffers.
 std::vector<size_t> in_memory_order(const Session& s) {
   std::vector<size_t> out;
-  for (size_t p = 0; p < s.graph.parameters.size(); ++p)
-    if (s.graph.gradients[p] != kNoValue) out.push_back(p);
-  std::ranges::sort(out, {}, [&](size_t p) { return s.layout.offset[p]; });
+  for (size_t p = 0; p < s.model.graph.parameters.size(); ++p)
+    if (s.model.graph.gradients[p] != kNoValue) out.push_back(p);
+  std::ranges::sort(out, {}, [&](size_t p) { return s.model.layout.offset[p]; });
   return out;
 }
 
@@ -111,7 +111,8 @@ std::vector<ParameterGroups::Segment> segments_of(const Session& s,
   std::vector<ParameterGroups::Segment> out;
   const std::vector<size_t> order = in_memory_order(s);
   for (size_t i = 0; i < order.size(); ++i) {
-    const size_t end = i + 1 < order.size() ? s.layout.offset[order[i + 1]] : s.layout.trainable;
+    const size_t end =
+        i + 1 < order.size() ? s.model.layout.offset[order[i + 1]] : s.model.layout.trainable;
     const int group = of_parameter[order[i]];
     if (!out.empty() && out.back().group == group)
       out.back().end = end;
@@ -134,19 +135,19 @@ void check_parameter_settings(const Spec& spec, const OptimizerType& optimizer, 
   check_weight_decay(spec, optimizer, d);
 }
 
-ParameterGroups parameter_groups(const Session& s, Diagnostics& d) {
-  const Spec& spec = s.spec;
+ParameterGroups parameter_groups_of(const Session& s, Diagnostics& d) {
+  const Spec& spec = s.settings.spec;
   const std::any& settings = spec.optimizer.settings;
-  const NamedParameters named(spec, s.graph);
+  const NamedParameters named(spec, s.model.graph);
   const auto entries = entries_of(s, named, d);
   const std::vector<bool> undecayed = named.matching(spec.no_decay);
   const double factor = lr_factor(s);
-  const double own_decay = s.optimizer->weight_decay(settings).value_or(0);
+  const double own_decay = s.settings.optimizer->weight_decay(settings).value_or(0);
   ParameterGroups out;
-  out.rates = {s.optimizer->lr(settings) * factor};
-  out.of_parameter.assign(s.graph.parameters.size(), -1);
+  out.rates = {s.settings.optimizer->lr(settings) * factor};
+  out.of_parameter.assign(s.model.graph.parameters.size(), -1);
   for (size_t p = 0; p < entries.size(); ++p) {
-    if (s.graph.gradients[p] == kNoValue) continue;
+    if (s.model.graph.gradients[p] == kNoValue) continue;
     const ParameterGroupSpec* entry = entries[p];
     const double lr = entry && entry->lr ? *entry->lr * factor : out.rates[0];
     const double decay = undecayed[p] ? 0
@@ -157,7 +158,7 @@ ParameterGroups parameter_groups(const Session& s, Diagnostics& d) {
       return g.rate == rate && g.weight_decay == decay;
     });
     if (group == out.groups.end())
-      group = out.groups.insert(group, {.settings = s.optimizer->with(settings, lr, decay),
+      group = out.groups.insert(group, {.settings = s.settings.optimizer->with(settings, lr, decay),
                                         .rate = rate,
                                         .weight_decay = decay});
     ++group->tensors;
@@ -168,10 +169,11 @@ ParameterGroups parameter_groups(const Session& s, Diagnostics& d) {
 }
 
 std::string lr_scale_text(const Session& s) {
-  const std::string& rule = s.spec.lr_scale.rule;
+  const std::string& rule = s.settings.spec.lr_scale.rule;
   if (rule == "none") return "";
-  const double given = s.optimizer->lr(s.spec.optimizer.settings);
-  const std::string ratio = fmt::format("{}/{}", s.global_batch, reference_batch(s.spec));
+  const double given = s.settings.optimizer->lr(s.settings.spec.optimizer.settings);
+  const std::string ratio =
+      fmt::format("{}/{}", s.batches.global_batch, reference_batch(s.settings.spec));
   return fmt::format("learning rate: {:.6g} = {:.6g} * {} (lr_scale: {})\n",
                      s.parameter_groups.rates[0], given,
                      rule == "sqrt" ? fmt::format("sqrt({})", ratio) : ratio, rule);
@@ -188,9 +190,9 @@ std::string groups_text(const Session& s) {
 }
 
 std::string frozen_text(const Session& s) {
-  const auto frozen = std::ranges::count(s.graph.gradients, kNoValue);
+  const auto frozen = std::ranges::count(s.model.graph.gradients, kNoValue);
   if (frozen == 0) return "";
-  return fmt::format("frozen: {} of {} tensors\n", frozen, s.graph.parameters.size());
+  return fmt::format("frozen: {} of {} tensors\n", frozen, s.model.graph.parameters.size());
 }
 
 }  // namespace dpt

@@ -54,7 +54,7 @@ void check_parameter_settings(const Spec& spec, const OptimizerType& optimizer, 
 
 // Reports parameters of two groups. REQUIRES: the session has its graph, its layout and its global
 // batch, and check_parameter_settings() reported nothing.
-ParameterGroups parameter_groups(const Session& session, Diagnostics& d);
+ParameterGroups parameter_groups_of(const Session& session, Diagnostics& d);
 
 // "learning rate: 0.4 = 0.1 * 1024/256 (lr_scale: linear)"; empty without lr_scale.
 std::string lr_scale_text(const Session& session);

@@ -1,6 +1,7 @@
 #include "session/programs.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <string_view>
 
@@ -23,27 +24,31 @@ TensorDesc batch_of(const TensorDesc& sample, int64_t rows) {
 
 // Whether no chunk is recomputed because the only chunk is also the last.
 bool keeps_all(const Session& s) {
-  return s.pipeline->checkpoint == Checkpointing::except_last && s.batches->accumulate() == 1;
+  return s.devices.pipeline->checkpoint == Checkpointing::except_last &&
+         s.batches.train->accumulate() == 1;
 }
 
 // What a program is for. train_last: a last chunk that keeps its activations.
 enum class Purpose { train, train_last, test };
 
-ModelQuery model_query(const Session& s, int64_t rows, Purpose purpose) {
+// placement: of units on the devices of a pipeline; empty: not a pipeline.
+ModelQuery model_query(const Session& s, const std::vector<int>& placement, int64_t rows,
+                       Purpose purpose) {
   const bool train = purpose != Purpose::test;
   ModelQuery q;
-  q.input = batch_of(s.loader->input(), rows);
-  q.target = batch_of(s.loader->target(), rows);
+  q.input = batch_of(s.data.loader->input(), rows);
+  q.target = batch_of(s.data.loader->target(), rows);
   q.mode = {.training = train,
-            .torch_masks = s.spec.random == "torch",
-            .deferred_batch_norm = s.pipeline && s.pipeline->deferred_batch_norm};
+            .torch_masks = s.settings.spec.random == "torch",
+            .deferred_batch_norm = s.devices.pipeline && s.devices.pipeline->deferred_batch_norm};
   q.differentiate = train;
-  q.classes = s.train.classes;
-  q.tokens = s.train.tokens;
-  q.precision = s.precision;
-  q.ignores = s.ignores();
-  q.placement = s.placement;
-  q.recompute_stages = s.pipeline && s.pipeline->checkpoint != Checkpointing::never &&
+  q.classes = s.data.train.classes;
+  q.tokens = s.data.train.tokens;
+  q.precision = s.precision.policy;
+  q.ignores = s.data.ignores();
+  q.placement = placement;
+  q.recompute_stages = s.devices.pipeline &&
+                       s.devices.pipeline->checkpoint != Checkpointing::never &&
                        purpose == Purpose::train && !keeps_all(s);
   return q;
 }
@@ -51,54 +56,70 @@ ModelQuery model_query(const Session& s, int64_t rows, Purpose purpose) {
 // Reports shape errors for the batch in the spec: users would not recognize the shapes of a shard.
 // If the batch has no errors, those of the shard are reported.
 void complain_of_shapes(const Session& s, Diagnostics of_shard, Diagnostics& d) {
-  const DataSpec& data = s.spec.data;
-  ModelQuery q = model_query(s, data.batch_size.value_or(data.batch_size_per_replica.value_or(1)),
-                             Purpose::train);
-  q.placement.clear();
+  const DataSpec& data = s.settings.spec.data;
+  ModelQuery q = model_query(
+      s, {}, data.batch_size.value_or(data.batch_size_per_replica.value_or(1)), Purpose::train);
   q.differentiate = q.copies = q.fuse = false;
   Diagnostics of_batch;
-  build_graph(s.spec, q, of_batch);
+  build_graph(s.settings.spec, q, of_batch);
   d = of_batch.ok() ? std::move(of_shard) : std::move(of_batch);
 }
 
 std::span<const KernelType> kernels_of(const Session& s) {
-  return s.on_gpu() ? cuda_kernels() : cpu_kernels();
+  return s.devices.on_gpu() ? cuda_kernels() : cpu_kernels();
 }
 
-Graph graph_for(const Session& s, int64_t rows, Purpose purpose, Diagnostics& d,
-                std::vector<PassChange>* changes = nullptr) {
-  ModelQuery q = model_query(s, rows, purpose);
-  q.passes = s.on_gpu() ? gpu_passes() : cpu_passes();
+Graph graph_for(const Session& s, const std::vector<int>& placement, int64_t rows, Purpose purpose,
+                Diagnostics& d, std::vector<PassChange>* changes = nullptr) {
+  ModelQuery q = model_query(s, placement, rows, purpose);
+  q.passes = s.devices.on_gpu() ? gpu_passes() : cpu_passes();
   q.kernels = kernels_of(s);
-  q.own_moments = (!s.spec.sync_batch_norm || s.topology.replicas() == 1) &&
-                  !(s.pipeline && s.pipeline->deferred_batch_norm);
-  Graph graph = build_graph(s.spec, q, d, nullptr, changes);
+  q.own_moments = (!s.settings.spec.sync_batch_norm || s.devices.topology.replicas() == 1) &&
+                  !(s.devices.pipeline && s.devices.pipeline->deferred_batch_norm);
+  Graph graph = build_graph(s.settings.spec, q, d, nullptr, changes);
   if (d.ok()) check_kernels(graph, q.kernels, d);
   return graph;
 }
 
-std::map<ShardGroupRows, Program> programs_for(const Session& s, const BatchPartitioner& batches,
-                                               Purpose purpose, Diagnostics& d) {
-  const bool in_flight = std::ranges::any_of(s.slots, [](int n) { return n > 1; });
+std::map<ShardGroupRows, Program> programs_for(const Session& s, const CompiledModel& model,
+                                               const BatchPartitioner& batches, Purpose purpose,
+                                               Diagnostics& d) {
+  const bool in_flight = std::ranges::any_of(model.slots, [](int n) { return n > 1; });
   std::map<ShardGroupRows, Program> out;
-  for (const ShardGroupRows& rows : batches.shard_group_rows(s.shard_groups))
-    out.emplace(rows, compile(
-                          rows, [&](int64_t n) { return graph_for(s, n, purpose, d); },
-                          kernels_of(s), s.layout, in_flight));
+  for (const ShardGroupRows& rows : batches.shard_group_rows(model.shard_groups))
+    out.emplace(rows,
+                compile(
+                    rows, [&](int64_t n) { return graph_for(s, model.placement, n, purpose, d); },
+                    kernels_of(s), model.layout, in_flight));
   return out;
 }
 
+PipelineSchedule schedule_for(const Session& s, const Graph& graph) {
+  if (graph.stages() == 1) return {};
+  const auto kind = s.devices.pipeline ? s.devices.pipeline->schedule : ScheduleKind::sequential;
+  return pipeline_schedule(kind, graph.stage_device,
+                           static_cast<int>(s.batches.train->accumulate()));
+}
+
 // For each stage: the most chunks that it has in flight.
-std::vector<int> slots_of(const Session& s) {
-  if (s.graph.stages() == 1) return {1};
+std::vector<int> slots_of(const Session& s, const Graph& graph) {
+  if (graph.stages() == 1) return {1};
   // A last chunk that keeps its activations has a slot of its own.
-  const bool apart = s.pipeline && s.pipeline->checkpoint == Checkpointing::except_last;
-  const int chunks = static_cast<int>(s.batches->accumulate()) - (apart ? 1 : 0);
-  const PipelineSchedule schedule = schedule_of(s);
+  const bool apart =
+      s.devices.pipeline && s.devices.pipeline->checkpoint == Checkpointing::except_last;
+  const int chunks = static_cast<int>(s.batches.train->accumulate()) - (apart ? 1 : 0);
+  const PipelineSchedule schedule = schedule_for(s, graph);
   std::vector<int> out;
-  for (int stage = 0; stage < s.graph.stages(); ++stage)
+  for (int stage = 0; stage < graph.stages(); ++stage)
     out.push_back(std::max(1, in_flight(schedule, stage, chunks)));
   return out;
+}
+
+// The number of chunks after which all slots repeat, at most `chunks`.
+int slot_count_of(const std::vector<int>& slots, int64_t chunks) {
+  int64_t out = 1;
+  for (const int n : slots) out = std::lcm(out, int64_t{n});
+  return static_cast<int>(std::min(out, chunks));
 }
 
 // Rounds the number of trained elements up to a multiple; the added elements are unused.
@@ -114,68 +135,71 @@ void pad_trainable(FlatLayout& layout, size_t multiple) {
 
 }  // namespace
 
-PipelineSchedule schedule_of(const Session& s) {
-  if (s.graph.stages() == 1) return {};
-  const auto kind = s.pipeline ? s.pipeline->schedule : ScheduleKind::sequential;
-  return pipeline_schedule(kind, s.graph.stage_device, static_cast<int>(s.batches->accumulate()));
-}
+PipelineSchedule schedule_of(const Session& s) { return schedule_for(s, s.model.graph); }
 
 namespace {
 
 int64_t rows_of_largest_shard(const Session& s) {
   StepRows first;
-  s.batches->step(0, first);
+  s.batches.train->step(0, first);
   return shard_group_rows(first.micro[0], {0, 1}).largest;
 }
 
-void make_programs_of_shards(Session& s, Diagnostics& d) {
+CompiledModel compile_for_shards(const Session& s, Diagnostics& d) {
+  CompiledModel out;
   const int64_t largest = rows_of_largest_shard(s);
-  if (s.pipeline)
-    s.placement = place_units(
-        s.spec, *s.pipeline, s.topology.devices_per_replica,
+  if (s.devices.pipeline)
+    out.placement = place_units(
+        s.settings.spec, *s.devices.pipeline, s.devices.topology.devices_per_replica,
         [&](const std::vector<int>& placement) {
-          ModelQuery q = model_query(s, largest, Purpose::train_last);
-          q.placement = placement;
+          ModelQuery q = model_query(s, placement, largest, Purpose::train_last);
           q.copies = q.fuse = false;
-          return build_graph(s.spec, q, d);
+          return build_graph(s.settings.spec, q, d);
         },
         d);
-  if (d.ok()) s.graph = graph_for(s, largest, Purpose::train, d);
-  if (!d.ok()) return;
-  s.slots = slots_of(s);
+  if (d.ok()) out.graph = graph_for(s, out.placement, largest, Purpose::train, d);
+  if (!d.ok()) return out;
+  out.slots = slots_of(s, out.graph);
+  out.slot_count = slot_count_of(out.slots, s.batches.train->accumulate());
   // Gradients are stored if they must be complete before the first update (for clipping by norm,
   // and because with a scaled loss an overflow anywhere skips the update), if several are added up
   // (accumulation), or if they are compressed or measured.
-  const bool stores = s.spec.clip.max_norm.has_value() || s.scaler.on ||
-                      s.batches->accumulate() > 1 || s.exchange.compress.has_value() ||
-                      s.measures();
-  s.layout =
-      flat_layout(s.graph, stores ? std::vector<bool>()
-                                  : parameters_with_fusible_gradients(s.graph, kernels_of(s)));
-  pad_trainable(s.layout, pieces_multiple(s));
-  s.divisor = divisor_of(s.spec, s.graph);
-  s.takes_empty_steps = zero_divisor_ignores_all(s.graph);
-  const Shape& output = s.graph[s.graph.output].desc.shape;
-  s.terms_per_sample = terms_per_sample(s.divisor, output, class_dim_of(s.spec, output));
+  const bool stores = s.settings.spec.clip.max_norm.has_value() || s.precision.scaler.on ||
+                      s.batches.train->accumulate() > 1 ||
+                      s.devices.exchange.compress.has_value() || s.settings.measures();
+  out.layout =
+      flat_layout(out.graph, stores ? std::vector<bool>()
+                                    : parameters_with_fusible_gradients(out.graph, kernels_of(s)));
+  pad_trainable(out.layout, pieces_multiple(s.devices));
+  out.divisor = divisor_of(s.settings.spec, out.graph);
+  out.takes_empty_steps = zero_divisor_ignores_all(out.graph);
+  const Shape& output = out.graph[out.graph.output].desc.shape;
+  out.terms_per_sample =
+      terms_per_sample(out.divisor, output, class_dim_of(s.settings.spec, output));
   for (const bool alone : {false, true}) {
-    s.shard_groups = s.topology.shard_groups(alone);
-    s.programs = programs_for(s, *s.batches, Purpose::train, d);
-    if (s.pipeline && s.pipeline->checkpoint == Checkpointing::except_last && !keeps_all(s))
-      s.last_programs = programs_for(s, *s.batches, Purpose::train_last, d);
-    if (s.test) s.test_programs = programs_for(s, *s.test_batches, Purpose::test, d);
+    out.shard_groups = s.devices.topology.shard_groups(alone);
+    out.programs = programs_for(s, out, *s.batches.train, Purpose::train, d);
+    if (s.devices.pipeline && s.devices.pipeline->checkpoint == Checkpointing::except_last &&
+        !keeps_all(s))
+      out.last_programs = programs_for(s, out, *s.batches.train, Purpose::train_last, d);
+    if (s.data.test) out.test_programs = programs_for(s, out, *s.batches.test, Purpose::test, d);
     const auto by_sample = [](const auto& p) { return p.second.by_sample(); };
-    if (std::ranges::all_of(s.programs, by_sample) &&
-        std::ranges::all_of(s.test_programs, by_sample))
-      return;
+    if (std::ranges::all_of(out.programs, by_sample) &&
+        std::ranges::all_of(out.test_programs, by_sample))
+      break;
   }
+  if (!out.test_programs.empty())
+    out.test_sync_points = out.test_programs.begin()->second.graph.sync_points(Part::forward);
+  return out;
 }
 
 }  // namespace
 
-void make_programs(Session& s, Diagnostics& d) {
+CompiledModel compile_model(const Session& s, Diagnostics& d) {
   Diagnostics of_shard;
-  make_programs_of_shards(s, of_shard);
+  CompiledModel out = compile_for_shards(s, of_shard);
   if (!of_shard.ok()) complain_of_shapes(s, std::move(of_shard), d);
+  return out;
 }
 
 void check_kernels(const Graph& graph, std::span<const KernelType> kernels, Diagnostics& d) {
@@ -193,7 +217,7 @@ void check_kernels(const Graph& graph, std::span<const KernelType> kernels, Diag
 std::vector<PassChange> pass_changes(const Session& s) {
   std::vector<PassChange> out;
   Diagnostics d;
-  graph_for(s, rows_of_largest_shard(s), Purpose::train, d, &out);
+  graph_for(s, s.model.placement, rows_of_largest_shard(s), Purpose::train, d, &out);
   return out;
 }
 

@@ -9,9 +9,8 @@
 
 namespace dpt {
 
-// Sets what follows from the session's model: placement, graph, slots, layout, divisor, groups and
-// programs. Errors in the spec are reported to `d`. REQUIRES: the session's batches are set.
-void make_programs(Session& s, Diagnostics& d);
+// Errors in the spec are reported to `d`. REQUIRES: the session's batches are made.
+CompiledModel compile_model(const Session& s, Diagnostics& d);
 
 // The schedule for a model on several devices; empty for one device.
 PipelineSchedule schedule_of(const Session& s);

@@ -62,7 +62,7 @@ void BestWeights::write(const BestValue& best, const Buffers& buffers,
   try {
     checkpoints_.retry_with_space(path, [&] {
       save_model(session_, buffers, scaler, path, disk_,
-                 {{"metric", fmt::format("{}.{}", session_.evaluated_set(), best.metric)},
+                 {{"metric", fmt::format("{}.{}", session_.data.evaluated_set(), best.metric)},
                   {"value", fmt::format("{}", best.value)},
                   {"epoch", fmt::format("{}", best.epoch)},
                   {"step", fmt::format("{}", best.step)}});

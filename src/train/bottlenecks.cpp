@@ -16,7 +16,7 @@ constexpr double kMostData = 0.2, kMostDelay = 0.2, kMostBarriers = 0.25;
 double percent(double share) { return 100 * std::min(1.0, share); }
 
 std::string data_text(const Session& s, double share) {
-  if (s.train.reader)
+  if (s.data.train.reader)
     return fmt::format(
         "warning: {:.0f} % of the training time is spent waiting for data: images are not decoded "
         "fast enough; give the run more cores, or store the images at the size used for training\n",
@@ -37,12 +37,12 @@ std::string delay_text(double share) {
 
 std::string barrier_text(const Session& s, const TrainingTimes& t) {
   const double ms = 1e3 * t.seconds / static_cast<double>(std::max<int64_t>(1, t.steps));
-  const bool devices = s.topology.workers_per_device == 1;
-  const int workers = s.topology.total_workers();
+  const bool devices = s.devices.topology.workers_per_device == 1;
+  const int workers = s.devices.topology.total_workers();
   return fmt::format(
       "warning: steps of {:.3g} ms spend {:.0f} % of their time at barriers, where workers wait "
       "for each other: a batch of {} is too small for {}; use fewer, or a larger batch\n",
-      ms, percent(t.barriers / t.seconds), s.global_batch,
+      ms, percent(t.barriers / t.seconds), s.batches.global_batch,
       counted(workers, devices ? "device" : "core"));
 }
 
@@ -57,9 +57,9 @@ std::string Bottlenecks::after_epoch(const TrainingTimes& epoch) {
 // Late data and a lost core also make workers wait at barriers: only the first cause is named.
 std::string Bottlenecks::cause(const TrainingTimes& t) {
   // A run with more workers than cores was warned of when it began.
-  const bool crowded = session_.topology.total_workers() > cores_;
+  const bool crowded = session_.devices.topology.total_workers() > cores_;
   // The threads that decode images use the workers' cores, too.
-  const bool alone = !session_.on_gpu() && !session_.train.reader;
+  const bool alone = !session_.devices.on_gpu() && !session_.data.train.reader;
   const double delay = delay_();
   if (delay > kMostDelay && alone)
     return crowded || std::exchange(told_cores_, true) ? "" : delay_text(delay);

@@ -13,7 +13,7 @@ namespace dpt {
 class EpochMean {
  public:
   explicit EpochMean(const Session& s)
-      : rank0_(s.spec.log.loss == "rank0"), weighted_(s.divisor != Divisor::one) {}
+      : rank0_(s.settings.spec.log.loss == "rank0"), weighted_(s.model.divisor != Divisor::one) {}
   void add(const StepResult& step) {
     const double loss = rank0_ ? step.rank0_loss : step.loss;
     if (std::isnan(loss)) return;  // all targets (or all of rank 0's) are ignored

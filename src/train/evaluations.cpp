@@ -24,32 +24,32 @@ bool take_in(BestValue& best, const Evaluation& evaluation, double min_delta, in
 }
 
 Evaluations::Evaluations(const Session& session) : session_(session) {
-  if (!session.test) return;
+  if (!session.data.test) return;
   best_.metric = metric_of_best(session);
   early_stop_.metric = metric_of_early_stop(session);
 }
 
 bool Evaluations::due_after_epoch(int64_t epoch, int64_t steps) const {
-  const EvaluateSpec& evaluate = session_.spec.evaluate;
-  if (!session_.test) return false;
+  const EvaluateSpec& evaluate = session_.settings.spec.evaluate;
+  if (!session_.data.test) return false;
   return evaluate.every_steps > 0 ? steps % evaluate.every_steps == 0 : epoch % evaluate.every == 0;
 }
 
 bool Evaluations::due_between(int64_t steps) const {
-  const int64_t every = session_.spec.evaluate.every_steps;
-  return session_.test && every > 0 && steps > 0 && steps % every == 0 && steps != after_;
+  const int64_t every = session_.settings.spec.evaluate.every_steps;
+  return session_.data.test && every > 0 && steps > 0 && steps % every == 0 && steps != after_;
 }
 
 bool Evaluations::add(const Evaluation& evaluation, int64_t epoch, int64_t step) {
   ++count_;
   after_ = step;
   if (!early_stop_.metric.empty())
-    take_in(early_stop_, evaluation, session_.spec.early_stop.min_delta, epoch, step);
+    take_in(early_stop_, evaluation, session_.settings.spec.early_stop.min_delta, epoch, step);
   return !best_.metric.empty() && take_in(best_, evaluation, 0, epoch, step);
 }
 
 bool Evaluations::ends_run() const {
-  const int64_t patience = session_.spec.early_stop.patience;
+  const int64_t patience = session_.settings.spec.early_stop.patience;
   return !early_stop_.metric.empty() && patience > 0 && early_stop_.waited >= patience;
 }
 
@@ -69,8 +69,8 @@ void Evaluations::read(const TrainState& from) {
 }
 
 std::string text_of(const Session& session, const BestValue& best) {
-  return fmt::format("{} {} {:.4f} in epoch {}", session.evaluated_set(), best.metric, best.value,
-                     best.epoch);
+  return fmt::format("{} {} {:.4f} in epoch {}", session.data.evaluated_set(), best.metric,
+                     best.value, best.epoch);
 }
 
 }  // namespace dpt

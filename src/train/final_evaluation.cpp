@@ -24,11 +24,11 @@ void evaluate_final_test(const Session& s, const std::string& folder, const Outc
   const std::string best = best_weights_file(folder);
   const bool kept = !outcome.best.metric.empty() && outcome.best.epoch > 0 &&
                     step_of_best_weights(best) == outcome.best.step;
-  SessionQuery query{.data_of = &s};
-  if (s.on_gpu()) query.gpus = s.gpus;
+  SessionQuery query{.data_of = &s.data};
+  if (s.devices.on_gpu()) query.gpus = s.devices.gpus;
   Diagnostics d;
-  const std::unique_ptr<Session> session =
-      make_session(evaluation_spec(s.spec, kept ? best : model_file(folder)), query, d);
+  const std::unique_ptr<const Session> session =
+      make_session(evaluation_spec(s.settings.spec, kept ? best : model_file(folder)), query, d);
   if (!session)
     fail(Fault::spec, "the test set cannot be evaluated in one process:\n{}", d.render());
   reporter.final_test({.step = kept ? outcome.best.step : outcome.steps,

@@ -18,7 +18,7 @@ Spec evaluation_spec(Spec spec, const std::string& weights);
 
 // After the last step and after the weights are saved: evaluates the session's final_test with the
 // best weights if they are kept, else with the last ones, and reports the numbers. cores: those of
-// this process; empty: workers are not pinned. Throws Error. REQUIRES: session.final_test.
+// this process; empty: workers are not pinned. Throws Error. REQUIRES: session.data.final_test.
 void evaluate_final_test(const Session& session, const std::string& folder, const Outcome& outcome,
                          Reporter& reporter, const OpenGpu& open, std::span<const int> cores);
 

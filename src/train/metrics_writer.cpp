@@ -51,8 +51,8 @@ double utc_s() {
 }  // namespace
 
 double samples_per_second(const Session& session, const EpochRecord& r) {
-  return static_cast<double>(session.train_samples()) * static_cast<double>(r.steps) /
-         static_cast<double>(session.batches->steps()) / r.seconds;
+  return static_cast<double>(session.data.train_samples()) * static_cast<double>(r.steps) /
+         static_cast<double>(session.batches.train->steps()) / r.seconds;
 }
 
 MetricsWriter::MetricsWriter(const Session& session, std::string folder, std::string run,
@@ -67,8 +67,8 @@ MetricsWriter::MetricsWriter(const Session& session, std::string folder, std::st
   if (!resumed) remove_event_files(folder_);
   std::remove((folder_ + "/report.html").c_str());  // of an earlier run, or of this one's beginning
   results_.restore();
-  if (session_.spec.log.tensorboard) events_.emplace(folder_, resumed);
-  if (session_.spec.log.every > 0) steps_.reserve(kMostSteps);
+  if (session_.settings.spec.log.tensorboard) events_.emplace(folder_, resumed);
+  if (session_.settings.spec.log.every > 0) steps_.reserve(kMostSteps);
 }
 
 MetricsWriter::~MetricsWriter() {
@@ -104,11 +104,11 @@ void MetricsWriter::format_steps() {
                    {"epoch", r.epoch},
                    {"loss", Json::rounded(r.loss, kDigits)},
                    {"lr", Json::rounded(r.lr, kDigits)}};
-    if (session_.scaler.on) {
+    if (session_.precision.scaler.on) {
       record.add("loss_scale", Json::rounded(r.scale, kDigits));
       record.add("skipped", r.skipped);
     }
-    if (session_.spec.clip.max_norm) record.add("norm", Json::rounded(r.norm, kDigits));
+    if (session_.settings.spec.clip.max_norm) record.add("norm", Json::rounded(r.norm, kDigits));
     if (r.noise_scale) record.add("noise_scale", Json::rounded(*r.noise_scale, kDigits));
     record.add("data_wait", Json::decimals(r.data_wait, kDecimalsOfShare));
     record.add("time", Json::decimals(time, kDecimalsOfTime));
@@ -122,7 +122,7 @@ void MetricsWriter::format_steps() {
 }
 
 Json MetricsWriter::norms_of(const std::vector<double>& norms) const {
-  const Graph& graph = session_.graph;
+  const Graph& graph = session_.model.graph;
   Json out = Json::object();
   size_t next = 0;
   for (size_t p = 0; p < graph.parameters.size() && next < norms.size(); ++p)
@@ -140,10 +140,10 @@ void MetricsWriter::epoch(const EpochRecord& r, std::optional<double> evaluation
                  {"steps", r.steps},
                  {"lr", Json::rounded(r.lr, kDigits)},
                  {"samples_per_second", Json::decimals(samples_per_second(session_, r), 1)}};
-  if (r.evaluation) add_evaluation(record, session_.evaluated_set(), *r.evaluation);
+  if (r.evaluation) add_evaluation(record, session_.data.evaluated_set(), *r.evaluation);
   if (evaluation_s)
     record.add("evaluation_seconds", Json::decimals(*evaluation_s, kDecimalsOfSeconds));
-  if (session_.scaler.on) {
+  if (session_.precision.scaler.on) {
     record.add("loss_scale", Json::rounded(r.scale, kDigits));
     record.add("skipped_steps", r.skipped);
   }
@@ -154,7 +154,7 @@ void MetricsWriter::epoch(const EpochRecord& r, std::optional<double> evaluation
 void MetricsWriter::evaluation(const EvaluationRecord& r) {
   format_steps();
   Json record = {{"evaluation", r.evaluation}, {"step", r.step}, {"epoch", r.epoch}};
-  add_evaluation(record, session_.evaluated_set(), r.result);
+  add_evaluation(record, session_.data.evaluated_set(), r.result);
   add(std::move(record));
 }
 

@@ -35,46 +35,48 @@ std::string name_of_stop(int signal) {
   return fmt::format("Stopped (signal {})", signal);
 }
 
-std::string_view kind_of(const Session& s) { return s.on_gpu() ? "GPU" : "CPU"; }
+std::string_view kind_of(const Session& s) { return s.devices.on_gpu() ? "GPU" : "CPU"; }
 
 std::string lines_of_header(const Session& s) {
-  const Topology& topology = s.topology;
+  const Topology& topology = s.devices.topology;
   std::string out;
-  if (!s.note.empty()) out += s.note + "\n";
-  out += fmt::format("data: {}\n", s.train.description);
-  out += fmt::format("model: {}, {} on {} with {}\n", counted(s.parameters(), "parameter"),
+  if (!s.devices.note.empty()) out += s.devices.note + "\n";
+  out += fmt::format("data: {}\n", s.data.train.description);
+  out += fmt::format("model: {}, {} on {} with {}\n", counted(s.model.parameters(), "parameter"),
                      s.plan.mode,
                      topology.ranks > 1 ? fmt::format("{} ranks", topology.ranks)
                      : topology.devices_per_rank > 1
                          ? fmt::format("{} {} devices", topology.devices_per_rank, kind_of(s))
-                         : fmt::format("one {}", s.on_gpu() ? "GPU" : "CPU device"),
+                         : fmt::format("one {}", s.devices.on_gpu() ? "GPU" : "CPU device"),
                      counted(topology.total_workers(), "worker"));
-  if (s.on_gpu() && topology.replicas() > 1)
-    out += fmt::format("gradients: summed by {}\n",
-                       s.sums_on_host() ? "the CPUs, in the memory that they share" : "NCCL");
-  if (s.precision.on())
-    out += fmt::format("precision: {}{}\n", text_of(s.precision),
-                       s.on_gpu() || computes_in(s.precision.half)
+  if (s.devices.on_gpu() && topology.replicas() > 1)
+    out +=
+        fmt::format("gradients: summed by {}\n",
+                    s.devices.sums_on_host() ? "the CPUs, in the memory that they share" : "NCCL");
+  if (s.precision.policy.on())
+    out += fmt::format("precision: {}{}\n", text_of(s.precision.policy),
+                       s.devices.on_gpu() || computes_in(s.precision.policy.half)
                            ? ""
                            : ", emulated: results of fp32 kernels are rounded");
-  out +=
-      fmt::format("batch: {}; {} per epoch\n", batch_text(s), counted(s.batches->steps(), "step"));
+  out += fmt::format("batch: {}; {} per epoch\n", batch_text(s),
+                     counted(s.batches.train->steps(), "step"));
   return out + lr_scale_text(s) + groups_text(s) + frozen_text(s);
 }
 
 ProgressPlan progress_plan(const Session& s) {
-  const int64_t of_epoch = s.batches->steps();
-  const auto samples = static_cast<double>(s.train_samples());
-  ProgressPlan out{.epochs = s.epochs,
+  const int64_t of_epoch = s.batches.train->steps();
+  const auto samples = static_cast<double>(s.data.train_samples());
+  ProgressPlan out{.epochs = s.length.epochs,
                    .steps_of_epoch = of_epoch,
-                   .steps = s.steps,
-                   .by_steps = s.steps < s.epochs * of_epoch,
+                   .steps = s.length.steps,
+                   .by_steps = s.length.steps < s.length.epochs * of_epoch,
                    .samples_of_step = samples / static_cast<double>(of_epoch)};
-  if (!s.test) return out;
-  out.evaluate_every = s.spec.evaluate.every_steps > 0 ? 0 : s.spec.evaluate.every;
-  out.evaluate_every_steps = s.spec.evaluate.every_steps;
-  out.test_batches = s.test_batches->steps();
-  out.test_samples = static_cast<double>(s.test_samples());
+  if (!s.data.test) return out;
+  out.evaluate_every =
+      s.settings.spec.evaluate.every_steps > 0 ? 0 : s.settings.spec.evaluate.every;
+  out.evaluate_every_steps = s.settings.spec.evaluate.every_steps;
+  out.test_batches = s.batches.test->steps();
+  out.test_samples = static_cast<double>(s.data.test_samples());
   return out;
 }
 
@@ -95,7 +97,7 @@ Reporter::Reporter(const Session& session, std::string folder, const Settings& s
       folder_(std::move(folder)),
       plan_(progress_plan(session)),
       display_(plan_, {.log_interval_s = settings.log_interval_s,
-                       .step_lines = session.spec.log.every > 0}) {
+                       .step_lines = session.settings.spec.log.every > 0}) {
   if (!folder_.empty()) metrics_.emplace(session, folder_, settings.run_id, settings.resumed);
 }
 
@@ -103,10 +105,10 @@ void Reporter::begin(const Start& start) {
   if (!folder_.empty())
     std::rename(model_file(folder_).c_str(), previous_model_file(folder_).c_str());
   print_stderr("{}", lines_of_header(session_));
-  const Topology& topology = session_.topology;
-  const int available =
-      session_.on_gpu() ? session_.gpus.count : topology.ranks * topology.devices_per_rank;
-  if (session_.mode->processes)
+  const Topology& topology = session_.devices.topology;
+  const int available = session_.devices.on_gpu() ? session_.devices.gpus.count
+                                                  : topology.ranks * topology.devices_per_rank;
+  if (session_.settings.mode->processes)
     print_stdout("Number of available {}s: {}\n", kind_of(session_), available);
   if (topology.devices_per_rank > 1)
     print_stdout("Let's use {} {}s!\n", topology.devices_per_rank, kind_of(session_));
@@ -126,9 +128,9 @@ void Reporter::begin_epoch(int64_t epoch, int64_t of_epoch) {
 // Prints shapes like PyTorch's DataParallel tutorial: "In Model" for each replica, "Outside" for
 // the whole batch.
 void Reporter::shapes(const StepRows& rows) {
-  const TensorDesc& x = session_.graph[session_.graph.input].desc;
-  const TensorDesc& y = session_.graph[session_.graph.output].desc;
-  const Topology& topology = session_.topology;
+  const TensorDesc& x = session_.model.graph[session_.model.graph.input].desc;
+  const TensorDesc& y = session_.model.graph[session_.model.graph.output].desc;
+  const Topology& topology = session_.devices.topology;
   std::string lines;
   for (const auto& micro : rows.micro) {
     int64_t total = 0;
@@ -149,7 +151,7 @@ void Reporter::shapes(const StepRows& rows) {
 }
 
 void Reporter::step(const StepRecord& r) {
-  if (session_.spec.log.shapes) shapes(*r.rows);
+  if (session_.settings.spec.log.shapes) shapes(*r.rows);
   if (r.empty && ++empty_ <= kMostWarnings) warn_of_empty(r);
   now_.of_epoch = r.of_epoch;
   now_.step = r.step;
@@ -157,7 +159,7 @@ void Reporter::step(const StepRecord& r) {
   now_.lr = r.lr;
   now_.waited_s = r.waited_s;
   display_.publish(now_);
-  const int64_t every = session_.spec.log.every;
+  const int64_t every = session_.settings.spec.log.every;
   if (every == 0 || r.step % every != 0) return;
   if (metrics_) metrics_->step(r);
   display_.step_line({.epoch = r.epoch,
@@ -207,8 +209,8 @@ std::optional<double> Reporter::end_evaluation() {
 void Reporter::evaluation(const EvaluationRecord& r) {
   const std::optional<double> seconds = end_evaluation();
   display_.print(
-      fmt::format("Step [{}/{}], {}\n", r.step, session_.steps,
-                  evaluation_text(session_.evaluated_set(), r.result)),
+      fmt::format("Step [{}/{}], {}\n", r.step, session_.length.steps,
+                  evaluation_text(session_.data.evaluated_set(), r.result)),
       fmt::format("{}: evaluation {}\n", position_text(plan_, r.epoch, now_.of_epoch, r.step),
                   seconds_text(seconds.value_or(0))) +
           warning_of(r.result, fmt::format("step {}", r.step)));
@@ -222,7 +224,7 @@ std::string Reporter::warning_of(const Evaluation& e, const std::string& where) 
   return fmt::format(
       "{0}: the {1} loss is {2}; check the {1} set for nan, inf and samples whose targets are all "
       "ignored\n",
-      where, session_.evaluated_set(), unsigned_nan(e.loss));
+      where, session_.data.evaluated_set(), unsigned_nan(e.loss));
 }
 
 // A full disk is no reason to end the run.
@@ -242,10 +244,10 @@ void Reporter::epoch(const EpochRecord& r) {
     messages = fmt::format("warning: epoch {}: the loss ignores all targets in {} more steps\n",
                            r.epoch, empty_ - kMostWarnings);
   empty_ = 0;
-  std::string line =
-      fmt::format("Epoch [{}/{}], Loss: {:.4f}", r.epoch, session_.epochs, unsigned_nan(r.loss));
-  if (r.evaluation) line += ", " + evaluation_text(session_.evaluated_set(), *r.evaluation);
-  if (session_.scaler.on)
+  std::string line = fmt::format("Epoch [{}/{}], Loss: {:.4f}", r.epoch, session_.length.epochs,
+                                 unsigned_nan(r.loss));
+  if (r.evaluation) line += ", " + evaluation_text(session_.data.evaluated_set(), *r.evaluation);
+  if (session_.precision.scaler.on)
     line += fmt::format(", Loss scale: {:g}, skipped steps: {}", r.scale, r.skipped);
   messages += epoch_line(plan_, {.epoch = r.epoch,
                                  .seconds = r.seconds,
@@ -284,12 +286,12 @@ void Reporter::end(const End& end) {
         "standard output was closed by its reader; training stopped after a complete step\n");
   else if (end.stopped_by == kTimeLimitReached)
     print_stderr("Stopped after {:g} minutes (`minutes`); {} saved\n",
-                 session_.spec.minutes.value_or(0), saved);
+                 session_.settings.spec.minutes.value_or(0), saved);
   else if (end.stopped_by)
     print_stderr("{}; {} saved\n", name_of_stop(end.stopped_by), saved);
   else if (end.stopped_early)
     print_stderr("Stopped early (`early_stop`): no better {} in {}; {} was the best\n",
-                 fmt::format("{} {}", session_.evaluated_set(), end.early_stop.metric),
+                 fmt::format("{} {}", session_.data.evaluated_set(), end.early_stop.metric),
                  counted(end.early_stop.waited, "evaluation"), text_of(session_, end.early_stop));
   print_best(end.best);
   if (!folder_.empty())

@@ -41,8 +41,9 @@ std::unique_ptr<cuda::DeviceApi> open_gpu(int index) { return cuda::cuda_module(
 namespace {
 
 double timeout_of(const Session& s) {
-  const auto given =
-      s.mode->timeout ? s.mode->timeout(s.spec.parallel.settings) : std::optional<double>{};
+  const auto given = s.settings.mode->timeout
+                         ? s.settings.mode->timeout(s.settings.spec.parallel.settings)
+                         : std::optional<double>{};
   return given.value_or(TeamSettings{}.timeout_s);
 }
 
@@ -64,8 +65,9 @@ void begin(const Session& s, RunStart& start) {
 // lease is empty (workers are not pinned) if there are too few cores, and on GPUs, where the
 // threads that CUDA and NCCL start would be pinned too.
 CoreLease lease_cores(const Session& s, int ranks) {
-  const auto workers = static_cast<size_t>(ranks * s.topology.workers_per_rank());
-  if (s.on_gpu() || static_cast<size_t>(s.topology.total_workers()) > usable_cores().size())
+  const auto workers = static_cast<size_t>(ranks * s.devices.topology.workers_per_rank());
+  if (s.devices.on_gpu() ||
+      static_cast<size_t>(s.devices.topology.total_workers()) > usable_cores().size())
     return {};
   return {allowed_cores(), workers};
 }
@@ -82,7 +84,7 @@ void warn_of_shared_cores(const CoreLease& lease, int workers) {
 
 CoreLease lease_own_cores(const Session& s, int ranks) {
   CoreLease lease = lease_cores(s, ranks);
-  warn_of_shared_cores(lease, ranks * s.topology.workers_per_rank());
+  warn_of_shared_cores(lease, ranks * s.devices.topology.workers_per_rank());
   return lease;
 }
 
@@ -160,17 +162,17 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
   Disk& disk = parts.request.disk ? *parts.request.disk : machines_own;
   CheckpointStore checkpoints(s, parts.folder, parts.request.location.resolved_spec,
                               resume ? resume->path : "", disk);
-  if (!probe && s.spec.save.on) state.checkpoints = &checkpoints;
+  if (!probe && s.settings.spec.save.on) state.checkpoints = &checkpoints;
   BestWeights best_weights(s, parts.folder, checkpoints, disk);
   if (!probe) state.best_weights = &best_weights;
   if (resume) state.resumed = &resume->state;
   state.resumed_states = parts.resumed_states;
   // A call into the GPU driver may block forever, even while a run ends.
   std::optional<Watchdog> watchdog;
-  if (s.on_gpu()) watchdog.emplace(team, rank, parts.request.watchdog_s);
+  if (s.devices.on_gpu()) watchdog.emplace(team, rank, parts.request.watchdog_s);
   Outcome outcome;
   const auto body = [&](int worker) {
-    const bool first = worker == rank * s.topology.workers_per_rank();
+    const bool first = worker == rank * s.devices.topology.workers_per_rank();
     const auto at = static_cast<size_t>(worker);
     const WorkerObservers observers{.reporter = first ? reporter.get() : nullptr,
                                     .clock = probe ? &probe->clocks[at] : nullptr,
@@ -179,7 +181,7 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
         worker);  // rank 0 has filled the weights, which GPUs copy first of all
     const Outcome mine = train_worker(state, worker, observers);
     if (!first) {
-      for (int r = 0; r < s.topology.ranks; ++r) team.barrier_without_limit(worker);
+      for (int r = 0; r < s.devices.topology.ranks; ++r) team.barrier_without_limit(worker);
       return;
     }
     outcome = mine;
@@ -195,15 +197,15 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
       if (!mine.stopped_by) checkpoints.finish();
     }
     // Print in the order of the ranks.
-    for (int r = 0; r < s.topology.ranks; ++r) {
+    for (int r = 0; r < s.devices.topology.ranks; ++r) {
       if (r == rank && !mine.stopped_by && !probe)
-        print_stdout("Training on {} {} finished.\n", s.on_gpu() ? "GPU" : "CPU", r);
+        print_stdout("Training on {} {} finished.\n", s.devices.on_gpu() ? "GPU" : "CPU", r);
       team.barrier_without_limit(worker);  // waits while the first worker saves
     }
   };
   try {
     run_workers(team, rank, body, cores);
-    if (reporter && s.final_test && !outcome.stopped_by)
+    if (reporter && s.data.final_test && !outcome.stopped_by)
       evaluate_final_test(s, parts.folder, outcome, *reporter, parts.gpus.open, cores);
   } catch (const Error& e) {
     if (reporter)  // the exit code is of the rank that failed first
@@ -230,12 +232,12 @@ TeamSettings team_settings(const Session& s, const RunRequest& request, const Co
   // Workers that share cores with other runs must not spin at barriers.
   if (cores.taken() > 0 && cores.cores().empty())
     out.cores = std::max(1, out.cores - static_cast<int>(cores.taken()));
-  if (s.on_gpu()) out.stuck_s = stuck_gpu_s(s, request);
+  if (s.devices.on_gpu()) out.stuck_s = stuck_gpu_s(s, request);
   return out;
 }
 
 std::vector<float> own_states_of(const Session& s, const std::optional<Resume>& resume) {
-  return resume && s.own_states() ? restore_own_states(s, *resume) : std::vector<float>();
+  return resume && s.devices.own_states() ? restore_own_states(s, *resume) : std::vector<float>();
 }
 
 // A run stopped by its batch system asks with its exit code to be requeued. Without a checkpoint
@@ -262,7 +264,7 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
   std::optional<OncePerJob> once;
   if (lease.taken() > 0 && lease.cores().empty()) once.emplace(request.world->job, "cores");
   if (once && once->speaks())
-    warn_of_shared_cores(lease, request.world->local_size * s.topology.workers_per_rank());
+    warn_of_shared_cores(lease, request.world->local_size * s.devices.topology.workers_per_rank());
   const TeamSettings settings = team_settings(s, request, lease);
   Rendezvous ranks =
       Rendezvous::join(*request.world,
@@ -283,7 +285,7 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
     } else {
       start.emplace(s, request.location, decision, team, disk);
     }
-    Generator generator(static_cast<uint64_t>(s.spec.seed));
+    Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
     // Every rank draws the weights, to advance its generator; only rank 0's are used.
     if (rank == 0) {
       fill(s, start->resume(), buffers, generator);
@@ -325,16 +327,18 @@ int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
   if (!request.probe) start.emplace(s, request.location, disk);
   const std::optional<Resume> none;
   const std::optional<Resume>& resume = start ? start->resume() : none;
-  const CoreLease lease = request.probe ? CoreLease() : lease_own_cores(s, s.topology.ranks);
+  const CoreLease lease =
+      request.probe ? CoreLease() : lease_own_cores(s, s.devices.topology.ranks);
   const std::span<const int> cores =
       request.probe ? request.probe->cores : std::span<const int>(lease.cores());
   const TeamSettings settings = team_settings(s, request, lease);
-  Generator generator(static_cast<uint64_t>(s.spec.seed));
-  const SharedMemory memory = s.topology.ranks > 1 ? SharedMemory::create(layout.bytes)
-                                                   : SharedMemory::create_private(layout.bytes);
+  Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
+  const SharedMemory memory = s.devices.topology.ranks > 1
+                                  ? SharedMemory::create(layout.bytes)
+                                  : SharedMemory::create_private(layout.bytes);
   Team team = layout.team(memory, s, settings);
   const std::vector<float> resumed_states = own_states_of(s, resume);
-  const size_t workers = static_cast<size_t>(s.topology.total_workers());
+  const size_t workers = static_cast<size_t>(s.devices.topology.total_workers());
   std::optional<SharedMemory> notes;
   std::span<Trace> traces;
   if (!request.trace.empty()) {
@@ -359,19 +363,20 @@ int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
                        .resumed_states = resumed_states,
                        .space_for_weights = start ? start->space_for_weights() : nullptr,
                        .traces = traces};
-  if (s.topology.ranks > 1 && has_status_line()) expect_status();  // of rank 0
+  if (s.devices.topology.ranks > 1 && has_status_line()) expect_status();  // of rank 0
   const auto body = [&](int rank) {
-    const int per_rank = s.topology.workers_per_rank();
+    const int per_rank = s.devices.topology.workers_per_rank();
     const int ended = run_one_rank(parts, team, rank, cores_from(cores, rank * per_rank, per_rank));
-    if (s.topology.ranks > 1 && ended == 0) flush_output();  // this rank's process ends here
+    if (s.devices.topology.ranks > 1 && ended == 0)
+      flush_output();  // this rank's process ends here
     return ended;
   };
   LaunchSettings how;
-  if (s.on_gpu()) how.grace_ms = 5000;  // to abort communicators and free GPU memory
+  if (s.devices.on_gpu()) how.grace_ms = 5000;  // to abort communicators and free GPU memory
   const int code = launch(team, body, how);
   if (start) write_failure_of_lost_rank(start->folder(), team);
   if (code == static_cast<int>(Fault::rank) && start) print_resume_hint(start->folder(), resume);
-  if (!traces.empty()) write_text(request.trace, chrome_trace(traces, s.topology));
+  if (!traces.empty()) write_text(request.trace, chrome_trace(traces, s.devices.topology));
   return start ? code_of_end(code, start->folder(), true) : code;
 }
 
@@ -379,7 +384,8 @@ int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
 
 int run(const Session& s, const RunRequest& request) {
   check_memory(s);
-  if (s.on_gpu() && s.exchange.backend == Exchange::Backend::nccl) cuda::set_nccl_environment();
+  if (s.devices.on_gpu() && s.devices.exchange.backend == Exchange::Backend::nccl)
+    cuda::set_nccl_environment();
   Disk machines_own;
   Disk& disk = request.disk ? *request.disk : machines_own;
   return request.world && request.world->size > 1 ? run_given_rank(s, request, disk)
@@ -392,7 +398,7 @@ void record(const Session& s, std::span<Trace> traces) {
   const SharedMemory memory = SharedMemory::create_private(layout.bytes);
   const Team team = layout.team(memory, s, {});
   const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));
-  Generator generator(static_cast<uint64_t>(s.spec.seed));
+  Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
   initialise(s, buffers, generator);
   RankState state(s, buffers, team, 0, generator);
   run_workers(
@@ -409,15 +415,15 @@ Evaluation evaluate(const Session& s, const OpenGpu& open,
   const SharedLayout layout(s);
   const CoreLease lease = cores ? CoreLease() : lease_own_cores(s, 1);
   std::span<const int> pins = cores.value_or(lease.cores());
-  if (pins.size() < static_cast<size_t>(s.topology.total_workers())) pins = {};
+  if (pins.size() < static_cast<size_t>(s.devices.topology.total_workers())) pins = {};
   const SharedMemory memory = SharedMemory::create_private(layout.bytes);
   const Team team = layout.team(memory, s, {});
   const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));
   const GpuAccess gpus{.open = open, .shared = memory.data() + layout.gpus, .stuck_s = {}};
-  Generator generator(static_cast<uint64_t>(s.spec.seed));
+  Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
   initialise(s, buffers, generator);
   std::optional<PrefetchStream> prefetch;
-  if (s.test->reader) prefetch.emplace(*s.test, *s.test_batches, s.topology, 0);
+  if (s.data.test->reader) prefetch.emplace(*s.data.test, *s.batches.test, s.devices.topology, 0);
   Evaluation out;
   run_workers(
       team, 0,
@@ -425,8 +431,9 @@ Evaluation evaluate(const Session& s, const OpenGpu& open,
         const StepExecutor::Samples samples{.train = nullptr,
                                             .test = prefetch ? &*prefetch : nullptr};
         const Evaluation mine =
-            s.on_gpu() ? make_gpu_executor(s, buffers, team, worker, gpus, samples)->evaluate({})
-                       : Executor(s, buffers, team, worker, nullptr, samples).evaluate({});
+            s.devices.on_gpu()
+                ? make_gpu_executor(s, buffers, team, worker, gpus, samples)->evaluate({})
+                : Executor(s, buffers, team, worker, nullptr, samples).evaluate({});
         if (worker == 0) out = mine;
       },
       pins);

@@ -57,7 +57,7 @@ void record(const Session& session, std::span<Trace> traces);
 
 // Loss and metrics of spec.initial_weights on the evaluated set, computed by the workers of this
 // process. cores: those of the run that this process belongs to, which has leased them; without a
-// value, cores are leased here. REQUIRES: session.test; a mode with one process.
+// value, cores are leased here. REQUIRES: session.data.test; a mode with one process.
 Evaluation evaluate(const Session& session, const OpenGpu& open = open_gpu,
                     std::optional<std::span<const int>> cores = {});
 

@@ -45,11 +45,11 @@ class Unsynced : public Disk {
 
 // The largest number of checkpoints that will be added to the folder at the same time.
 size_t new_checkpoints(const Session& s, const std::string& folder, const Resume* resume) {
-  const SaveSpec& save = s.spec.save;
+  const SaveSpec& save = s.settings.spec.save;
   if (!save.on) return 0;
   int64_t written = 1;  // after the last step
-  if (save.every_epochs > 0) written += s.epochs / save.every_epochs;
-  if (save.every_steps > 0) written += s.steps / save.every_steps;
+  if (save.every_epochs > 0) written += s.length.epochs / save.every_epochs;
+  if (save.every_steps > 0) written += s.length.steps / save.every_steps;
   // Checkpoints by time are not counted: if the disk fills up, the oldest makes room for a new one.
   const auto most = static_cast<size_t>(std::min(written, save.keep + 1));
   size_t there = 0;
@@ -99,8 +99,9 @@ void make_run_folder(const std::string& folder, Disk& disk) {
 void check_disk_space(const Session& s, const std::string& folder, const Resume* resume,
                       Disk& disk) {
   const int64_t free_bytes = disk.free_bytes(folder);
-  const size_t weights = s.layout.total * sizeof(float);
-  const size_t states = static_cast<size_t>(s.states()) * s.layout.trainable * sizeof(float);
+  const size_t weights = s.model.layout.total * sizeof(float);
+  const size_t states =
+      static_cast<size_t>(s.settings.states()) * s.model.layout.trainable * sizeof(float);
   const size_t checkpoints = new_checkpoints(s, folder, resume);
   const size_t best = metric_of_best(s).empty() ? 0 : weights;
   const size_t needed = weights + best + checkpoints * (weights + states);

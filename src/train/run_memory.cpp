@@ -28,7 +28,7 @@ MemoryEstimate shared_memory_of(const Session& s) {
   m.gradients = (kFloat * static_cast<double>(sizes.stored) +
                  sizeof(uint16_t) * static_cast<double>(sizes.halved)) *
                 sizes.shards;
-  m.states = kFloat * static_cast<double>(sizes.trainable) * s.states();
+  m.states = kFloat * static_cast<double>(sizes.trainable) * s.settings.states();
   m.activations = static_cast<double>(sizes.activations);
   m.shared = static_cast<double>(SharedLayout(s).bytes) - m.activations;
   return m;
@@ -55,7 +55,7 @@ KernelBytes prepare_kernels(const Session& s) {
   KernelBytes out;
   const auto prepare = [&] {
     std::vector<std::unique_ptr<Kernel>> kernels;
-    for (const auto* programs : {&s.programs, &s.test_programs})
+    for (const auto* programs : {&s.model.programs, &s.model.test_programs})
       for (const auto& [rows, program] : *programs)
         for (Part part : {Part::prologue, Part::forward, Part::loss, Part::backward})
           for (const Instruction& i : program.part(part)) {
@@ -86,28 +86,28 @@ double worker_bytes(const Session& s, const KernelBytes& kernels) {
   constexpr double kCode = 250 * kKiB;    // pages of the program that only a step touches
   constexpr double kRank = 150 * kKiB;    // pages that a rank's process copied on write
   constexpr double kThread = 130 * kKiB;  // stack, and the thread's glibc heap
-  const double ranks = s.topology.ranks, workers = s.topology.total_workers();
+  const double ranks = s.devices.topology.ranks, workers = s.devices.topology.total_workers();
   double out = ranks > 1 ? ranks * kRank : kCode;  // with several ranks, file pages are not counted
   out += (workers - ranks) * kThread;
   // The next epoch's order is made while the last one still exists; with per-replica sampling, each
   // rank derives its own from a common order.
-  const double order = sizeof(uint32_t) * static_cast<double>(s.train_samples());
-  out += order * (s.batches->per_replica_sampling() ? ranks + 2 : 2 * ranks);
-  for (const auto& share :
-       partition_update(s.programs.begin()->second, s.layout, s.global_batch, s.topology)) {
+  const double order = sizeof(uint32_t) * static_cast<double>(s.data.train_samples());
+  out += order * (s.batches.train->per_replica_sampling() ? ranks + 2 : 2 * ranks);
+  for (const auto& share : partition_update(s.model.programs.begin()->second, s.model.layout,
+                                            s.batches.global_batch, s.devices.topology)) {
     out += kFloat * static_cast<double>(tile_elements(share));
-    if (s.own_states())
-      out += kFloat * static_cast<double>(OwnStates::elements(share)) * s.states();
+    if (s.devices.own_states())
+      out += kFloat * static_cast<double>(OwnStates::elements(share)) * s.settings.states();
   }
-  if (s.exchange.compress)
+  if (s.devices.exchange.compress)
     out += workers * kFloat * static_cast<double>(CompressedGradients::kTile) *
-           (s.topology.shards + 1);
+           (s.devices.topology.shards + 1);
   out += workers * kernels.scratch + (ranks - 1) * kernels.own;
-  out += ahead_bytes(s.train, s.global_batch);
-  if (s.test) out += ahead_bytes(*s.test, s.spec.evaluate.batch_size);
-  if (s.batches->accumulate() > 1)
-    out += workers *
-           static_cast<double>(later_bytes(s.programs.begin()->second, [](int) { return true; }));
+  out += ahead_bytes(s.data.train, s.batches.global_batch);
+  if (s.data.test) out += ahead_bytes(*s.data.test, s.settings.spec.evaluate.batch_size);
+  if (s.batches.train->accumulate() > 1)
+    out += workers * static_cast<double>(
+                         later_bytes(s.model.programs.begin()->second, [](int) { return true; }));
   return out;
 }
 
@@ -116,25 +116,26 @@ double worker_bytes(const Session& s, const KernelBytes& kernels) {
 void check_memory(const Session& s) {
   const MemoryEstimate m = shared_memory_of(s);
   const auto have = static_cast<double>(usable_memory());
-  const double lasting = m.shared + (s.own_states() ? m.states : 0);
+  const double lasting = m.shared + (s.devices.own_states() ? m.states : 0);
   if (lasting + m.activations > have)
     fail(Fault::memory,
          "the run needs {:.0f} MiB ({:.0f} MiB of weights, gradients of {} shards and optimizer "
          "states, {:.0f} MiB of activations), but {:.0f} MiB are free; use a smaller batch, fewer "
          "shards, or a smaller model",
-         (lasting + m.activations) / kMiB, lasting / kMiB, s.topology.shards, m.activations / kMiB,
-         have / kMiB);
+         (lasting + m.activations) / kMiB, lasting / kMiB, s.devices.topology.shards,
+         m.activations / kMiB, have / kMiB);
 }
 
 MemoryEstimate estimate_memory(const Session& s) {
   check_memory(s);
   MemoryEstimate m = shared_memory_of(s);
   // A GPU's kernels are prepared on the GPU.
-  const KernelBytes kernels = s.on_gpu() ? KernelBytes{} : prepare_kernels(s);
+  const KernelBytes kernels = s.devices.on_gpu() ? KernelBytes{} : prepare_kernels(s);
   const MemoryUse now = memory_use();
-  m.data = bytes_of(s.train) + (s.final_test ? bytes_of(*s.final_test) : 0);
-  if (s.test && s.test_rows.empty()) m.data += bytes_of(*s.test);  // else it is the training set's
-  m.program = std::max(0.0, static_cast<double>(now.resident) - (s.train.made ? m.data : 0));
+  m.data = bytes_of(s.data.train) + (s.data.final_test ? bytes_of(*s.data.final_test) : 0);
+  if (s.data.test && s.data.test_rows.empty())
+    m.data += bytes_of(*s.data.test);  // else it is the training set's
+  m.program = std::max(0.0, static_cast<double>(now.resident) - (s.data.train.made ? m.data : 0));
   m.workers = worker_bytes(s, kernels);
   m.before = static_cast<double>(now.peak);
   return m;

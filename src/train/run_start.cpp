@@ -87,7 +87,7 @@ void RunStart::begin() {
   if (lock_->exclusive()) remove_asides(disk_, folder_);  // left behind by a killed run
   check_disk_space(session_, folder_, resume_ ? &*resume_ : nullptr, disk_);
   space_.emplace(disk_, model_file(folder_),
-                 static_cast<int64_t>(session_.layout.total * sizeof(float)));
+                 static_cast<int64_t>(session_.model.layout.total * sizeof(float)));
   begin_run_folder(folder_, location_.resolved_spec, resume_ ? &*resume_ : nullptr, disk_);
   begun_ = true;
   if (made_) link_latest(location_.folder);

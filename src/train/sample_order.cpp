@@ -7,8 +7,8 @@ namespace {
 
 // Turns positions in the trained part of the data set into sample numbers.
 Order of_samples(const Session& s, Order order) {
-  if (!s.train_rows.empty())
-    for (uint32_t& index : order.indices) index = s.train_rows[index];
+  if (!s.data.train_rows.empty())
+    for (uint32_t& index : order.indices) index = s.data.train_rows[index];
   return order;
 }
 
@@ -16,20 +16,22 @@ Order of_samples(const Session& s, Order order) {
 
 Order make_order(RankState& rank, int64_t epoch) {
   const Session& s = rank.session;
-  const DataSpec& data = s.spec.data;
+  const DataSpec& data = s.settings.spec.data;
   const auto epoch_index = static_cast<uint64_t>(data.reshuffle ? epoch : 0);
-  if (s.topology.reproducible) {
+  if (s.devices.topology.reproducible) {
     draw_base_seed(rank.generator);
-    return of_samples(s, reproducible_order(s.train_samples(), data.shuffle,
-                                            static_cast<uint64_t>(s.spec.seed), epoch_index));
+    return of_samples(s,
+                      reproducible_order(s.data.train_samples(), data.shuffle,
+                                         static_cast<uint64_t>(s.settings.spec.seed), epoch_index));
   }
-  if (s.topology.per_replica_sampling) {  // as with DistributedSampler, the seed is 0 whatever
-                                          // torch.manual_seed was
+  if (s.devices.topology
+          .per_replica_sampling) {  // as with DistributedSampler, the seed is 0 whatever
+                                    // torch.manual_seed was
     draw_base_seed(rank.generator);
-    return of_samples(
-        s, distributed_order(s.batches->assignment(),
-                             s.topology.replica(rank.rank * s.topology.workers_per_rank()),
-                             data.shuffle, 0, epoch_index));
+    return of_samples(s, distributed_order(s.batches.train->assignment(),
+                                           s.devices.topology.replica(
+                                               rank.rank * s.devices.topology.workers_per_rank()),
+                                           data.shuffle, 0, epoch_index));
   }
   const bool kept = data.shuffle && !data.reshuffle;
   Order order;
@@ -37,7 +39,7 @@ Order make_order(RankState& rank, int64_t epoch) {
     order = std::move(rank.order);
   } else {
     rank.drawn_by = rank.generator;
-    order = of_samples(s, loader_order(s.train_samples(), data.shuffle, rank.generator));
+    order = of_samples(s, loader_order(s.data.train_samples(), data.shuffle, rank.generator));
   }
   // A fixed order is drawn before the first loader exists, and every loader draws a base seed.
   if (kept) draw_base_seed(rank.generator);

@@ -8,13 +8,14 @@
 namespace dpt {
 
 TeamShape team_shape(const Session& s) {
-  return {.ranks = s.topology.ranks, .workers_per_rank = s.topology.workers_per_rank()};
+  return {.ranks = s.devices.topology.ranks,
+          .workers_per_rank = s.devices.topology.workers_per_rank()};
 }
 
 SharedLayout::SharedLayout(const Session& s, size_t decision_bytes)
     : decision(Team::bytes(team_shape(s))),
       gpus(decision + decision_bytes),
-      buffers(gpus + (s.on_gpu() ? GpuTeam::bytes(s.topology.total_workers()) : 0) +
+      buffers(gpus + (s.devices.on_gpu() ? GpuTeam::bytes(s.devices.topology.total_workers()) : 0) +
               gpu_transport_bytes(s)),
       bytes((Checked(buffers) + Buffers::bytes(buffer_sizes(s))).size()) {}
 

@@ -31,9 +31,9 @@ std::unique_ptr<StepExecutor> make_executor(RankState& rank, int worker, PlanSte
                                             Trace* trace) {
   const Session& s = rank.session;
   const StepExecutor::Samples samples{rank.train.get(), rank.test.get()};
-  if (s.on_gpu())
+  if (s.devices.on_gpu())
     return make_gpu_executor(s, rank.buffers, rank.team, worker, rank.gpus, samples, clock);
-  const bool first = worker % s.topology.workers_per_rank() == 0;
+  const bool first = worker % s.devices.topology.workers_per_rank() == 0;
   return std::make_unique<Executor>(s, rank.buffers, rank.team, worker,
                                     first ? &rank.generator : nullptr, samples, clock, trace);
 }
@@ -44,16 +44,16 @@ class Worker : private StepLoop {
       : rank_(rank),
         session_(rank.session),
         worker_(worker),
-        first_of_rank_(worker % session_.topology.workers_per_rank() == 0),
+        first_of_rank_(worker % session_.devices.topology.workers_per_rank() == 0),
         reporter_(observers.reporter),
         executor_(make_executor(rank, worker, observers.clock, observers.trace)),
-        by_step_(schedule_interval(session_.spec.schedule) == "step"),
-        schedule_(std::make_unique<GroupSchedules>(session_.spec.schedule,
-                                                   session_.parameter_groups.rates,
-                                                   by_step_ ? session_.steps : session_.epochs)),
-        scaler_(session_.scaler),
+        by_step_(schedule_interval(session_.settings.spec.schedule) == "step"),
+        schedule_(std::make_unique<GroupSchedules>(
+            session_.settings.spec.schedule, session_.parameter_groups.rates,
+            by_step_ ? session_.length.steps : session_.length.epochs)),
+        scaler_(session_.precision.scaler),
         evaluations_(session_),
-        time_limit_(session_.spec.minutes),
+        time_limit_(session_.settings.spec.minutes),
         mean_(session_),
         bottlenecks_(session_, rank.cores,
                      [delay = RunDelay()]() mutable { return delay.share(); }) {}
@@ -75,10 +75,10 @@ class Worker : private StepLoop {
     saved_s_ = now_s();
     time_limit_.begin(saved_s_);
     // done_ > 0: all steps may be done while the epoch's evaluation is missing.
-    while (epoch_ < session_.epochs && (out_.steps < session_.steps || done_ > 0) &&
+    while (epoch_ < session_.length.epochs && (out_.steps < session_.length.steps || done_ > 0) &&
            !out_.stopped_by && !evaluations_.ends_run())
       epoch();
-    if (session_.spec.ema) executor_->swap_average();  // the averages are the run's result
+    if (session_.settings.spec.ema) executor_->swap_average();  // the averages are the run's result
     executor_->finish();
     out_.scaler = scaler_.state();
     out_.epochs = epoch_;
@@ -108,7 +108,7 @@ class Worker : private StepLoop {
       executor_->run(*this);
     } while (between_steps());
     const TrainingTimes after = times(), spent = after - times_before_;
-    const bool whole = done_ == session_.batches->steps();
+    const bool whole = done_ == session_.batches.train->steps();
     const bool cut_short = !whole && (out_.stopped_by || evaluations_.ends_run());
     // Saved before the evaluation: a resumed run repeats what follows.
     if (!whole || out_.stopped_by) save();
@@ -128,7 +128,7 @@ class Worker : private StepLoop {
     // Never mix the two: a test loss and a training loss are not comparable.
     if (record.evaluation)
       schedule_->metric(record.evaluation->loss);
-    else if (!session_.test)
+    else if (!session_.data.test)
       schedule_->metric(record.loss);
     if (reporter_ && !cut_short) reporter_->epoch(record);
     if (reporter_) warn_of_bottlenecks(spent);
@@ -139,7 +139,8 @@ class Worker : private StepLoop {
 
   // Evaluates and saves what is due between two steps of an epoch. Returns whether steps follow.
   bool between_steps() {
-    if (done_ == session_.batches->steps() || out_.steps >= session_.steps || out_.stopped_by)
+    if (done_ == session_.batches.train->steps() || out_.steps >= session_.length.steps ||
+        out_.stopped_by)
       return false;
     const bool evaluates = evaluations_.due_between(out_.steps);
     if (evaluates) evaluate_between();
@@ -178,9 +179,9 @@ class Worker : private StepLoop {
   // With `ema`, calls f() while the weights are their averages.
   template <class F>
   void with_average(F f) {
-    if (session_.spec.ema) executor_->swap_average();
+    if (session_.settings.spec.ema) executor_->swap_average();
     f();
-    if (session_.spec.ema) executor_->swap_average();
+    if (session_.settings.spec.ema) executor_->swap_average();
   }
 
   Evaluation evaluate() {
@@ -215,7 +216,7 @@ class Worker : private StepLoop {
 
   // Whether a checkpoint is due between two steps of an epoch, when `steps` are done.
   bool pauses(int64_t steps) const {
-    const int64_t every = session_.spec.save.every_steps;
+    const int64_t every = session_.settings.spec.save.every_steps;
     const bool by_steps = every > 0 && steps > 0 && steps % every == 0;
     return rank_.checkpoints && steps != saved_at_ &&
            (by_steps || rank_.team.agreed_pause() == steps);
@@ -223,7 +224,7 @@ class Worker : private StepLoop {
   // The first worker decides by its clock before step `number` (from 0) begins, and all others
   // learn it in that step. After the step, pauses() is true on every worker.
   void pause_by_time(int64_t number) {
-    const double interval = 60 * session_.spec.save.every_minutes.value_or(0);
+    const double interval = 60 * session_.settings.spec.save.every_minutes.value_or(0);
     if (worker_ != 0 || !rank_.checkpoints || interval == 0 || number < next_look_) return;
     const double now = now_s();
     if (now - saved_s_ >= interval) rank_.team.publish_pause(number + 1);
@@ -235,9 +236,9 @@ class Worker : private StepLoop {
   }
   // Whether a checkpoint is due after an epoch.
   bool due() const {
-    const int64_t every = session_.spec.save.every_epochs;
-    return epoch_ == session_.epochs || out_.steps >= session_.steps || evaluations_.ends_run() ||
-           (every > 0 && epoch_ % every == 0) || pauses(out_.steps);
+    const int64_t every = session_.settings.spec.save.every_epochs;
+    return epoch_ == session_.length.epochs || out_.steps >= session_.length.steps ||
+           evaluations_.ends_run() || (every > 0 && epoch_ % every == 0) || pauses(out_.steps);
   }
 
   // Every worker must call it after the same step. Returns true, for use in loop conditions.
@@ -250,7 +251,7 @@ class Worker : private StepLoop {
     rank_.team.barrier(worker_);
     executor_->gather();
     std::vector<float> states;
-    if (session_.own_states())
+    if (session_.devices.own_states())
       states = gather_states(session_, rank_.buffers, rank_.team, worker_, *executor_);
     if (reporter_) rank_.checkpoints->write(state(), rank_.buffers, states);
     rank_.team.barrier_without_limit(
@@ -273,14 +274,14 @@ class Worker : private StepLoop {
                    .drawn_by = rank_.drawn_by,
                    .metrics_bytes = reporter_->metrics_bytes(),
                    .build = version(),
-                   .seed = session_.spec.seed,
-                   .optimizer = std::string(session_.optimizer->name),
-                   .steps_of_epoch = session_.batches->steps(),
+                   .seed = session_.settings.spec.seed,
+                   .optimizer = std::string(session_.settings.optimizer->name),
+                   .steps_of_epoch = session_.batches.train->steps(),
                    .samples = order_of_samples(session_)};
     mean_.write(out);
     evaluations_.write(out);
     // 0: a resuming run that scales its loss starts with its own scale
-    if (!session_.scaler.on) out.scaler.scale = 0;
+    if (!session_.precision.scaler.on) out.scaler.scale = 0;
     return out;
   }
 
@@ -298,12 +299,12 @@ class Worker : private StepLoop {
     scaler_.restore(scaler);
     schedule_->restore(from.schedule);
     noise_.restore(from.noise);
-    if (session_.own_states()) take_states(session_, rank_.resumed_states, *executor_);
+    if (session_.devices.own_states()) take_states(session_, rank_.resumed_states, *executor_);
     executor_->resume(updates(), scaler_.state());
     if (!first_of_rank_) return;
     // The order of this epoch; without reshuffling, that of the first epoch.
     rank_.generator = from.drawn_by;
-    rank_.order = make_order(rank_, session_.spec.data.reshuffle ? epoch_ : 0);
+    rank_.order = make_order(rank_, session_.settings.spec.data.reshuffle ? epoch_ : 0);
     rank_.generator = from.generator;
   }
 
@@ -314,17 +315,17 @@ class Worker : private StepLoop {
     const int64_t k = interval(updates);
     update_.clear();
     for (const ParameterGroup& group : session_.parameter_groups.groups)
-      update_.push_back(session_.optimizer->step(
+      update_.push_back(session_.settings.optimizer->step(
           group.settings, updates + 1, schedule_->lr(k, group.rate), schedule_->momentum(k)));
     return update_;
   }
 
   bool next(StepInput& input) override {
     const int64_t number = out_.steps + begun_ - done_;
-    if (begun_ == session_.batches->steps() || number >= session_.steps || out_.stopped_by ||
-        pauses(number) || evaluations_.due_between(number))
+    if (begun_ == session_.batches.train->steps() || number >= session_.length.steps ||
+        out_.stopped_by || pauses(number) || evaluations_.due_between(number))
       return false;
-    session_.batches->step(begun_, rows_);
+    session_.batches.train->step(begun_, rows_);
     input = {.rows = &rows_,
              .order = rank_.order.indices,
              .number = static_cast<uint64_t>(number),
@@ -332,7 +333,7 @@ class Worker : private StepLoop {
              .batch = begun_++,
              .update = update(updates()),
              .scale = scaler_.scale(),
-             .measured = session_.measures(static_cast<uint64_t>(number))};
+             .measured = session_.settings.measures(static_cast<uint64_t>(number))};
     if (first_of_rank_)
       rank_.team.set_progress(worker_,
                               {.epoch = epoch_ + 1, .step = number + 1, .phase = Phase::training});
@@ -359,18 +360,20 @@ class Worker : private StepLoop {
     out_.stopped_by = result.stop;
     if (result.finite) mean_.add(result);
     if (!reporter_) return;
-    StepRecord record{.step = out_.steps,
-                      .epoch = epoch_ + 1,
-                      .of_epoch = done_,
-                      .loss = session_.spec.log.loss == "rank0" ? result.rank0_loss : result.loss,
-                      .lr = lr_,
-                      .norm = result.norm,
-                      .scale = scale,
-                      .skipped = result.overflowed,
-                      .empty = result.empty,
-                      .rows = input.rows,
-                      .waited_s = executor_->data_seconds()};
-    if (const int64_t every = session_.spec.log.every; every > 0 && out_.steps % every == 0)
+    StepRecord record{
+        .step = out_.steps,
+        .epoch = epoch_ + 1,
+        .of_epoch = done_,
+        .loss = session_.settings.spec.log.loss == "rank0" ? result.rank0_loss : result.loss,
+        .lr = lr_,
+        .norm = result.norm,
+        .scale = scale,
+        .skipped = result.overflowed,
+        .empty = result.empty,
+        .rows = input.rows,
+        .waited_s = executor_->data_seconds()};
+    if (const int64_t every = session_.settings.spec.log.every;
+        every > 0 && out_.steps % every == 0)
       measure(record, input, result);
     reporter_->step(record);
   }
@@ -382,7 +385,7 @@ class Worker : private StepLoop {
     const GradientMeasures measured =
         result.finite ? executor_->measures(input) : GradientMeasures();
     record.grad_norms = measured.norms;
-    if (!session_.spec.log.noise_scale) return;
+    if (!session_.settings.spec.log.noise_scale) return;
     if (!result.overflowed) noise_.add(measured);
     record.noise_scale = noise_.value();
   }
@@ -396,7 +399,7 @@ class Worker : private StepLoop {
   }
 
   [[noreturn]] void diverged(const StepResult& result, const StepInput& input) {
-    const bool weightless = session_.divisor == Divisor::targets && result.weight == 0;
+    const bool weightless = session_.model.divisor == Divisor::targets && result.weight == 0;
     const NonFiniteReport found = weightless ? all_weightless() : executor_->find_non_finite(input);
     fail(Fault::diverged, "the loss is {} at epoch {}, step {}: {}. No weights are saved; {}",
          std::isnan(result.loss) ? "nan" : fmt::format("{}", result.loss), epoch_ + 1,
@@ -450,9 +453,10 @@ RankState::RankState(const Session& s, const Buffers& b, Team t, int r, const Ge
       cores(static_cast<int>(usable_cores().size())),
       generator(g),
       drawn_by(g) {
-  if (s.train.reader) train = std::make_unique<PrefetchStream>(s.train, *s.batches, s.topology, r);
-  if (s.test && s.test->reader)
-    test = std::make_unique<PrefetchStream>(*s.test, *s.test_batches, s.topology, r);
+  if (s.data.train.reader)
+    train = std::make_unique<PrefetchStream>(s.data.train, *s.batches.train, s.devices.topology, r);
+  if (s.data.test && s.data.test->reader)
+    test = std::make_unique<PrefetchStream>(*s.data.test, *s.batches.test, s.devices.topology, r);
 }
 
 Outcome train_worker(RankState& rank, int worker, const WorkerObservers& observers) {

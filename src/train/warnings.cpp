@@ -126,12 +126,12 @@ void check_last_layer(const Spec& spec, Warnings& out) {
 
 // torch's cross_entropy of one class: -t log(softmax(x)) is 0 for any x and t.
 void check_single_class(const Session& s, Warnings& out) {
-  if (s.loss->name != "cross_entropy" || s.graph.output == kNoValue) return;
-  const Shape& y = s.graph[s.graph.output].desc.shape;
-  const bool other_dim = s.spec.locations.contains("loss.cross_entropy.class_dim");
+  if (s.settings.loss->name != "cross_entropy" || s.model.graph.output == kNoValue) return;
+  const Shape& y = s.model.graph[s.model.graph.output].desc.shape;
+  const bool other_dim = s.settings.spec.locations.contains("loss.cross_entropy.class_dim");
   if (y.rank() < 2 || y[1] != 1 || (y.rank() > 2 && other_dim)) return;
-  const bool classes = s.train.classes > 0;
-  out.push_back({s.spec.loss.where,
+  const bool classes = s.data.train.classes > 0;
+  out.push_back({s.settings.spec.loss.where,
                  fmt::format("the model has one output, and the softmax of one value is always 1, "
                              "so the loss is 0 and nothing is learned: {}",
                              classes ? "give the model an output for each class"
@@ -143,34 +143,35 @@ void check_single_class(const Session& s, Warnings& out) {
 // Real targets as the data holds them, of the first samples; empty: they are classes, or not made.
 std::span<const float> real_targets(const Session& s) {
   constexpr int64_t kMostLookedAt = int64_t{1} << 22;
-  const Table& y = s.train.targets;
+  const Table& y = s.data.train.targets;
   const bool follow = y.step() == y.sample().elements();
-  if (!s.train.made || !y.data || y.desc.dtype != DType::f32 || !follow) return {};
+  if (!s.data.train.made || !y.data || y.desc.dtype != DType::f32 || !follow) return {};
   const int64_t samples = std::min(y.size(), kMostLookedAt / std::max<int64_t>(1, y.step()));
   return {reinterpret_cast<const float*>(y.data.get()), static_cast<size_t>(samples * y.step())};
 }
 
 // torch takes such targets, too, and a bce of them has no lower bound.
 void check_binary_targets(const Session& s, Warnings& out) {
-  if (s.loss->name != "bce_with_logits_loss") return;  // bce_loss refuses them
+  if (s.settings.loss->name != "bce_with_logits_loss") return;  // bce_loss refuses them
   const std::span<const float> values = real_targets(s);
   const auto outside = [](float v) { return v < 0 || v > 1; };
   const auto first = std::ranges::find_if(values, outside);
   if (first == values.end()) return;
-  out.push_back(
-      {s.spec.loss.where,
-       fmt::format("{} takes targets between 0 and 1, but a target of sample {} of the "
-                   "training set (counted from 0) is {:g}: the loss has no minimum; "
-                   "scale the targets, or write `loss: mse_loss`",
-                   s.loss->name, (first - values.begin()) / s.train.targets.step(), *first)});
+  out.push_back({s.settings.spec.loss.where,
+                 fmt::format("{} takes targets between 0 and 1, but a target of sample {} of the "
+                             "training set (counted from 0) is {:g}: the loss has no minimum; "
+                             "scale the targets, or write `loss: mse_loss`",
+                             s.settings.loss->name,
+                             (first - values.begin()) / s.data.train.targets.step(), *first)});
 }
 
 // Rows of real targets that are no probabilities, as those of a regression.
 void check_probabilities(const Session& s, Warnings& out) {
   constexpr float kTolerance = 1e-2F;
   const std::span<const float> values = real_targets(s);
-  const int64_t classes = s.train.targets.sample().elements();
-  if (s.loss->name != "cross_entropy" || s.train.targets.sample().rank() != 1 || classes < 2)
+  const int64_t classes = s.data.train.targets.sample().elements();
+  if (s.settings.loss->name != "cross_entropy" || s.data.train.targets.sample().rank() != 1 ||
+      classes < 2)
     return;
   for (size_t at = 0; at < values.size(); at += static_cast<size_t>(classes)) {
     const auto row = values.subspan(at, static_cast<size_t>(classes));
@@ -179,7 +180,7 @@ void check_probabilities(const Session& s, Warnings& out) {
     const bool negative = std::ranges::any_of(row, [](float v) { return v < 0; });
     if (!negative && !(std::abs(sum - 1) > kTolerance)) continue;
     return out.push_back(
-        {s.spec.loss.where,
+        {s.settings.spec.loss.where,
          fmt::format(
              "cross_entropy reads real targets as class probabilities, but the targets of sample "
              "{} of the training set (counted from 0) {}: for regression write `loss: mse_loss`, "
@@ -203,37 +204,38 @@ void check_zero_rate(const Spec& spec, Warnings& out) {
 }
 
 void check_batch_size(const Session& s, Warnings& out) {
-  const int64_t samples = s.train_samples();
-  if (s.global_batch <= samples) return;
-  const std::optional<int64_t> each = s.spec.data.batch_size_per_replica;
+  const int64_t samples = s.data.train_samples();
+  if (s.batches.global_batch <= samples) return;
+  const std::optional<int64_t> each = s.settings.spec.data.batch_size_per_replica;
   const std::string_view key = each ? "batch_size_per_replica" : "batch_size";
-  const int64_t replicas = each ? s.global_batch / *each : 1;
+  const int64_t replicas = each ? s.batches.global_batch / *each : 1;
   out.push_back(
-      {s.spec.at(fmt::format("data.{}", key)),
+      {s.settings.spec.at(fmt::format("data.{}", key)),
        fmt::format("a batch of {} samples is larger than the training set, which has {}{}: each "
                    "epoch is a single step on all of them; set {} to at most {}",
-                   s.global_batch, samples, s.spec.data.limit > 0 ? " after `limit`" : "", key,
+                   s.batches.global_batch, samples,
+                   s.settings.spec.data.limit > 0 ? " after `limit`" : "", key,
                    std::max<int64_t>(1, samples / replicas))});
 }
 
 // Only if somebody asked for so many: `parallel: ddp` alone has two devices on any machine.
 void check_cores(const Session& s, int cores, bool launched, Warnings& out) {
-  const DeviceSpec& asked = s.spec.devices;
-  const int devices = s.topology.ranks * s.topology.devices_per_rank,
-            workers = s.topology.workers_per_device;
-  if (s.on_gpu() || devices * workers <= cores) return;
+  const DeviceSpec& asked = s.settings.spec.devices;
+  const int devices = s.devices.topology.ranks * s.devices.topology.devices_per_rank,
+            workers = s.devices.topology.workers_per_device;
+  if (s.devices.on_gpu() || devices * workers <= cores) return;
   if (workers > 1) {
     const std::string threads =
         devices == 1 ? counted(workers, "thread")
                      : fmt::format("{} devices with {} threads each", devices, workers);
-    out.push_back({s.spec.at("cores"),
+    out.push_back({s.settings.spec.at("cores"),
                    fmt::format("{} share {}: the threads take turns, and training is slower; set "
                                "cores to at most {}",
                                threads, counted(cores, "core"), std::max(1, cores / devices))});
-  } else if (asked.count || launched || s.topology.devices_per_replica > 1) {
-    const auto written = [&](const char* key) { return s.spec.locations.contains(key); };
+  } else if (asked.count || launched || s.devices.topology.devices_per_replica > 1) {
+    const auto written = [&](const char* key) { return s.settings.spec.locations.contains(key); };
     const char* key = written("devices") ? "devices" : written("parallel") ? "parallel" : "model";
-    out.push_back({s.spec.at(key),
+    out.push_back({s.settings.spec.at(key),
                    fmt::format("{} share {}: they take turns, and training is slower than on {}",
                                counted(devices, "device"), counted(cores, "core"),
                                counted(cores, "device"))});
@@ -242,23 +244,24 @@ void check_cores(const Session& s, int cores, bool launched, Warnings& out) {
 
 // The number of intervals in the whole run that the schedule counts, from 0.
 int64_t intervals(const Session& s) {
-  return schedule_interval(s.spec.schedule) == "step" ? s.steps : s.epochs;
+  return schedule_interval(s.settings.spec.schedule) == "step" ? s.length.steps : s.length.epochs;
 }
 
 // Whether `steps` ends the run before its `epochs`: a trial run, whose schedule is not meant for
 // it.
 bool cut_short(const Session& s) {
-  return s.spec.steps && s.spec.epochs && *s.spec.steps / s.batches->steps() < *s.spec.epochs;
+  return s.settings.spec.steps && s.settings.spec.epochs &&
+         *s.settings.spec.steps / s.batches.train->steps() < *s.settings.spec.epochs;
 }
 
 // Warns of a warm-up that is longer than the run.
 void check_warmup_end(const Session& s, Warnings& out) {
-  const ScheduleSpec& schedule = s.spec.schedule;
+  const ScheduleSpec& schedule = s.settings.spec.schedule;
   const int64_t total = intervals(s);
   if (schedule.warmup < total || schedule.warmup == 0 || cut_short(s)) return;
   const std::string_view interval = schedule_interval(schedule);
   out.push_back(
-      {s.spec.at("schedule.warmup"),
+      {s.settings.spec.at("schedule.warmup"),
        fmt::format("the warm-up takes {}, and the run has {}: the learning rate never reaches its "
                    "full value; {}",
                    counted(schedule.warmup, interval), counted(total, interval),
@@ -267,13 +270,13 @@ void check_warmup_end(const Session& s, Warnings& out) {
 
 // Warns of a warm-up of one epoch: PyTorch's LinearLR then uses the lowest rate for all of it.
 void check_warmup_epoch(const Session& s, Warnings& out) {
-  const ScheduleSpec& schedule = s.spec.schedule;
-  const int64_t steps = s.batches->steps();
-  const bool chosen = s.spec.locations.contains("schedule.warmup_factor");
-  if (schedule.warmup != 1 || s.epochs <= 1 || steps <= 1 || chosen || cut_short(s)) return;
+  const ScheduleSpec& schedule = s.settings.spec.schedule;
+  const int64_t steps = s.batches.train->steps();
+  const bool chosen = s.settings.spec.locations.contains("schedule.warmup_factor");
+  if (schedule.warmup != 1 || s.length.epochs <= 1 || steps <= 1 || chosen || cut_short(s)) return;
   if (schedule_interval(schedule) != "epoch") return;
   out.push_back(
-      {s.spec.at("schedule.warmup"),
+      {s.settings.spec.at("schedule.warmup"),
        fmt::format("a warm-up of one epoch does not ramp: all {} of the first epoch use {:g} times "
                    "the learning rate; count it in steps: `interval: step, warmup: {}`",
                    counted(steps, "step"), schedule.warmup_factor, std::min<int64_t>(steps, 500))});
@@ -291,17 +294,17 @@ bool is_constant(const ScheduleType& type, const Choice& choice, int64_t total) 
 }
 
 void check_schedule_effect(const Session& s, Warnings& out) {
-  const ScheduleType* type = schedule_of(s.spec);
+  const ScheduleType* type = schedule_of(s.settings.spec);
   if (!type || type->name == "constant" || type->needs_metric || cut_short(s)) return;
-  const int64_t total = intervals(s) - s.spec.schedule.warmup;
-  if (total < 1 || !is_constant(*type, s.spec.schedule.schedule, total)) return;
-  const std::string_view interval = schedule_interval(s.spec.schedule);
+  const int64_t total = intervals(s) - s.settings.spec.schedule.warmup;
+  if (total < 1 || !is_constant(*type, s.settings.spec.schedule.schedule, total)) return;
+  const std::string_view interval = schedule_interval(s.settings.spec.schedule);
   out.push_back(
-      {s.spec.schedule.schedule.where,
+      {s.settings.spec.schedule.schedule.where,
        fmt::format(
            "schedule '{}' never changes the learning rate: it counts {}s, and the run has {}{}; {}",
            type->name, interval, counted(total, interval),
-           s.spec.schedule.warmup > 0 ? " after its warm-up" : "",
+           s.settings.spec.schedule.warmup > 0 ? " after its warm-up" : "",
            interval == "epoch" && total == 1 ? "count steps: `interval: step`"
                                              : "change its settings, or train longer")});
 }
@@ -310,8 +313,8 @@ void check_no_decay(const Session& s, Warnings& out) {
   const auto& groups = s.parameter_groups.groups;
   const bool decays =
       std::ranges::any_of(groups, [](const ParameterGroup& g) { return g.weight_decay != 0; });
-  if (s.spec.no_decay.empty() || decays) return;
-  out.push_back({s.spec.at("no_decay"),
+  if (s.settings.spec.no_decay.empty() || decays) return;
+  out.push_back({s.settings.spec.at("no_decay"),
                  "no_decay changes nothing: no parameter has a weight decay; give the optimizer "
                  "or a group a weight_decay"});
 }
@@ -326,7 +329,7 @@ std::vector<Warning> warnings_of(const Spec& spec) {
 }
 
 std::vector<Warning> warnings_of(const Session& session, std::optional<int> cores, bool launched) {
-  Warnings out = warnings_of(session.spec);
+  Warnings out = warnings_of(session.settings.spec);
   check_single_class(session, out);
   check_binary_targets(session, out);
   check_probabilities(session, out);

@@ -105,12 +105,12 @@ void check_gpus(const std::string& yaml, Words how) {
   }
   const auto s = session_of(yaml, how, true);
   const std::vector<double> estimate = device_memory(*s);
-  for (int g = 0; g < s->topology.total_workers(); ++g) {
+  for (int g = 0; g < s->devices.topology.total_workers(); ++g) {
     CAPTURE(g);
-    const double expected = estimate[static_cast<size_t>(s->topology.device_of(g))];
+    const double expected = estimate[static_cast<size_t>(s->devices.topology.device_of(g))];
     const auto most = static_cast<double>(all.at(static_cast<size_t>(g)).most);
     // The data set, which GPUs hold if their memory allows it, is printed by itself.
-    const double data = static_cast<double>(resident_bytes(*s->loader));
+    const double data = static_cast<double>(resident_bytes(*s->data.loader));
     INFO(most, " bytes were allocated, ", data, " of them for data, ", expected, " were predicted");
     CHECK(std::abs(most - data - expected) <= kTolerance * expected);
   }
@@ -135,17 +135,18 @@ TEST_CASE("GPUs allocate what the plan says") {
 // each.
 double allocated_by_workers(const Session& s) {
   auto out = static_cast<double>(Buffers::bytes(buffer_sizes(s)));
-  if (s.own_states())
-    for (const auto& share :
-         partition_update(s.programs.begin()->second, s.layout, s.global_batch, s.topology))
-      out += static_cast<double>(sizeof(float) * OwnStates::elements(share)) * s.states();
-  for (int w = 0; w < s.topology.total_workers() && s.batches->accumulate() > 1; ++w) {
+  if (s.devices.own_states())
+    for (const auto& share : partition_update(s.model.programs.begin()->second, s.model.layout,
+                                              s.batches.global_batch, s.devices.topology))
+      out += static_cast<double>(sizeof(float) * OwnStates::elements(share)) * s.settings.states();
+  for (int w = 0; w < s.devices.topology.total_workers() && s.batches.train->accumulate() > 1;
+       ++w) {
     size_t later = 0;
-    for (const auto* programs : {&s.programs, &s.last_programs})
+    for (const auto* programs : {&s.model.programs, &s.model.last_programs})
       for (const auto& [rows, program] : *programs)
         later = std::max(later, later_bytes(program, [&](int stage) {
-                           return s.graph.stage_device[static_cast<size_t>(stage)] ==
-                                  s.topology.device_of(w);
+                           return s.model.graph.stage_device[static_cast<size_t>(stage)] ==
+                                  s.devices.topology.device_of(w);
                          }));
     out += static_cast<double>(later);
   }
@@ -158,8 +159,8 @@ void check_workers(const std::string& yaml, const Words& how) {
   double expected = 0, total = 0;
   for (const DeviceUse& use : device_uses(*s)) {
     // Replicas of a machine share weights and states.
-    expected +=
-        use.weights + use.states + s->topology.replicas() * (use.gradients + use.activations);
+    expected += use.weights + use.states +
+                s->devices.topology.replicas() * (use.gradients + use.activations);
     total += use.total();
   }
   double by_device = 0;
@@ -200,7 +201,7 @@ TEST_CASE("the largest batch that fits: one unit more does not") {
       return session_of(kWide, words);
     };
     const auto most_of = [&](int64_t batch) { return std::ranges::max(device_memory(*of(batch))); };
-    const int64_t unit = of(60)->topology.replicas() * of(60)->spec.accumulate;
+    const int64_t unit = of(60)->devices.topology.replicas() * of(60)->settings.spec.accumulate;
     const double bytes = most_of(120 + unit) - 1;
     const BatchFit fit = fit_batch(bytes, unit, 600, of);
     CHECK(fit.batch % unit == 0);

@@ -24,7 +24,7 @@ namespace {
 struct Opened {
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics diagnostics;
-  std::unique_ptr<Session> session;
+  std::unique_ptr<const Session> session;
   explicit Opened(const std::string& name, const std::vector<std::string>& overrides = {}) {
     Spec spec = load_spec(source_file("configs/") + name + ".yaml", overrides, registries(), files,
                           diagnostics);
@@ -59,7 +59,7 @@ TEST_CASE("what devices hold is what a run takes for them, to the byte") {
       states += use.states, gradients += use.gradients;
     }
     // Buffers begin at cache lines: at most one for each parameter is lost.
-    const double lost = 64.0 * static_cast<double>(s.graph.parameters.size());
+    const double lost = 64.0 * static_cast<double>(s.model.graph.parameters.size());
     CHECK(activations == static_cast<double>(Arenas::bytes(s)));
     CHECK(weights <= 4.0 * static_cast<double>(sizes.weights));
     CHECK(weights >= 4.0 * static_cast<double>(sizes.weights) - lost);
@@ -69,7 +69,7 @@ TEST_CASE("what devices hold is what a run takes for them, to the byte") {
     // Of later chunks workers have some rows of a gradient at a time (rows_of_tile), or a small one
     // as a whole.
     const double aside =
-        s.batches->accumulate() > 1 ? 260.0 * kKiB * s.topology.total_workers() : 0;
+        s.batches.train->accumulate() > 1 ? 260.0 * kKiB * s.devices.topology.total_workers() : 0;
     CHECK(gradients <= stored + aside);
   }
 }
@@ -96,8 +96,8 @@ TEST_CASE("a trace shows the schedule that was planned, each part after what it 
   const Opened opened("pipe_toy", {"steps=5", "parallel.pipeline.chunks=4", "cores=1"});
   REQUIRE(opened.session);
   const Session& s = *opened.session;
-  const SharedMemory memory =
-      SharedMemory::create_private(static_cast<size_t>(s.topology.total_workers()) * sizeof(Trace));
+  const SharedMemory memory = SharedMemory::create_private(
+      static_cast<size_t>(s.devices.topology.total_workers()) * sizeof(Trace));
   const std::span<Trace> traces(reinterpret_cast<Trace*>(memory.data()), 2);
   record(s, traces);
   std::map<std::vector<int>, TraceEvent> done;
@@ -117,7 +117,7 @@ TEST_CASE("a trace shows the schedule that was planned, each part after what it 
     CHECK(done.at({0, 1, chunk}).end <= done.at({1, 1, chunk}).begin);
     CHECK(done.at({1, 1, chunk}).end <= done.at({1, 0, chunk}).begin);
   }
-  const std::string json = chrome_trace(traces, s.topology);
+  const std::string json = chrome_trace(traces, s.devices.topology);
   CHECK(json.starts_with("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n"));
   CHECK(json.find("\"name\": \"replica 0, device 1, core 0\"") != json.npos);
   CHECK(json.find("\"name\": \"backward 3\"") != json.npos);

@@ -38,17 +38,17 @@ using Words = std::vector<std::string>;
 class Owners {
  public:
   Owners(const Session& s, const Buffers& b) {
-    const Topology& t = s.topology;
-    const Program& any = s.programs.begin()->second;
-    const auto shares = partition_update(any, s.layout, s.global_batch, t);
+    const Topology& t = s.devices.topology;
+    const Program& any = s.model.programs.begin()->second;
+    const auto shares = partition_update(any, s.model.layout, s.batches.global_batch, t);
     for (size_t w = 0; w < shares.size(); ++w)
       for (const UpdatePiece& p : shares[w])
         add(b.weights() + p.begin, (p.end - p.begin) * sizeof(float), static_cast<int>(w));
-    const int last = s.graph.stage_device.back();
+    const int last = s.model.graph.stage_device.back();
     for (int i = 0; i < t.shards; ++i) {
       for (int d = 0; d < t.devices_per_replica; ++d)
-        for (const UpdateRange& r : stored_ranges(s.graph, s.layout, [&](int stage) {
-               return s.graph.stage_device[static_cast<size_t>(stage)] == d;
+        for (const UpdateRange& r : stored_ranges(s.model.graph, s.model.layout, [&](int stage) {
+               return s.model.graph.stage_device[static_cast<size_t>(stage)] == d;
              })) {
           add(b.gradient(i) + r.begin, r.count() * sizeof(float), t.owner(i, d));
           if (b.sizes().halved > 0)
@@ -58,7 +58,7 @@ class Owners {
       for (uint64_t step = 0; step < 2; ++step) {
         add(&b.result(step, i).loss, sizeof(double), loss);
         add(&b.result(step, i).weight, sizeof(double),
-            s.divisor == Divisor::targets ? t.owner(i, last) : loss);
+            s.model.divisor == Divisor::targets ? t.owner(i, last) : loss);
       }
       if (t.devices_per_replica == 1) add(b.sums(i), b.sizes().sums, t.owner(i));
     }
@@ -68,8 +68,8 @@ class Owners {
       const size_t first = chunks * w / workers, end = chunks * (w + 1) / workers;
       add(b.squares() + first, (end - first) * sizeof(double), static_cast<int>(w));
       // Of the sum over shards, which replaces the first shard's gradients.
-      const size_t begin = std::min(s.layout.stored, first * Buffers::kChunk);
-      const size_t until = std::min(s.layout.stored, end * Buffers::kChunk);
+      const size_t begin = std::min(s.model.layout.stored, first * Buffers::kChunk);
+      const size_t until = std::min(s.model.layout.stored, end * Buffers::kChunk);
       sums_[w] = {address(b.gradient(0) + begin), address(b.gradient(0) + until)};
     }
   }
@@ -100,23 +100,24 @@ class Owners {
   }
   void add_activations(const Session& s, const Buffers& b) {
     const Arenas arenas(s, b.activations());
-    for (size_t g = 0; g < s.shard_groups.size(); ++g)
-      for (int stage = 0; stage < s.graph.stages(); ++stage) {
-        const int device = s.graph.stage_device[static_cast<size_t>(stage)];
-        const int owner = s.topology.owner(static_cast<int>(s.shard_groups[g].begin), device);
+    for (size_t g = 0; g < s.model.shard_groups.size(); ++g)
+      for (int stage = 0; stage < s.model.graph.stages(); ++stage) {
+        const int device = s.model.graph.stage_device[static_cast<size_t>(stage)];
+        const int owner =
+            s.devices.topology.owner(static_cast<int>(s.model.shard_groups[g].begin), device);
         size_t kept = 0, scratch = 0;
-        for (const auto* programs : {&s.programs, &s.last_programs})
+        for (const auto* programs : {&s.model.programs, &s.model.last_programs})
           for (const auto& [rows, p] : *programs) {
             kept = std::max(kept, p.arena[static_cast<size_t>(stage)].kept);
             scratch = std::max(scratch, p.arena[static_cast<size_t>(stage)].scratch);
           }
         const auto group = static_cast<int>(g);
-        for (int chunk = 0; chunk < s.slots[static_cast<size_t>(stage)]; ++chunk)
+        for (int chunk = 0; chunk < s.model.slots[static_cast<size_t>(stage)]; ++chunk)
           add(arenas.kept(group, stage, chunk), kept, owner);
         add(arenas.scratch(group, stage), scratch, owner);
-        if (!s.last_programs.empty())
+        if (!s.model.last_programs.empty())
           add(arenas.kept(group, stage, 0, true),
-              s.last_programs.begin()->second.arena[static_cast<size_t>(stage)].kept, owner);
+              s.model.last_programs.begin()->second.arena[static_cast<size_t>(stage)].kept, owner);
       }
   }
 
@@ -159,7 +160,7 @@ class Counter : public MemoryWatch {
     for (const PlanStep& step : s.plan.update)
       sums_first_ = sums_first_ || step.quantity == Quantity::squares;
     weights_ = {reinterpret_cast<size_t>(b.weights()),
-                reinterpret_cast<size_t>(b.weights() + s.layout.total)};
+                reinterpret_cast<size_t>(b.weights() + s.model.layout.total)};
   }
   void begin(int worker, const PlanStep& step) override {
     if (step.op == PlanOp::barrier) return;  // also within a step, at sync points
@@ -293,8 +294,8 @@ TEST_CASE("workers of several processes read what the plan says, to the byte") {
 
 // What a fake GPU was told, in bytes.
 Traffic told(const std::string& calls, const Session& s, int gpu) {
-  const auto replicas = static_cast<uint64_t>(s.topology.replicas());
-  const auto devices = static_cast<uint64_t>(s.topology.devices_per_replica);
+  const auto replicas = static_cast<uint64_t>(s.devices.topology.replicas());
+  const auto devices = static_cast<uint64_t>(s.devices.topology.devices_per_replica);
   Traffic out;
   const auto number = [](const std::string& text) {
     return std::strtoull(text.c_str(), nullptr, 10);
@@ -310,7 +311,7 @@ Traffic told(const std::string& calls, const Session& s, int gpu) {
       out.from_host += number(what.substr(5));
     if (verb == "broadcast") {
       const bool root = number(what.substr(what.rfind(' ') + 1)) ==
-                        static_cast<uint64_t>(s.topology.device_of(gpu));
+                        static_cast<uint64_t>(s.devices.topology.device_of(gpu));
       const uint64_t bytes = number(what.substr(verb.size() + 1));
       (root ? out.sent : out.received) += root ? bytes * (devices - 1) : bytes;
     }
@@ -334,7 +335,7 @@ Traffic told(const std::string& calls, const Session& s, int gpu) {
 
 // What each of `gpus` GPUs was told for one more step: the difference between runs of 4 and of 3.
 std::vector<Traffic> told_in_a_step(const std::string& yaml, const Words& how, const Session& s) {
-  const int count = s.topology.total_workers();
+  const int count = s.devices.topology.total_workers();
   std::vector<Traffic> out(static_cast<size_t>(count));
   for (const int steps : {4, 3}) {
     Fleet gpus;

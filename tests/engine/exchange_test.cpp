@@ -43,7 +43,7 @@ Ran run(const std::string& text, const std::string& parallel, int devices) {
   return run_spec(text, {"parallel=" + parallel, "devices=" + std::to_string(devices), "cores=1"});
 }
 
-std::unique_ptr<Session> two_of(const std::string& text, const std::string& parallel) {
+std::unique_ptr<const Session> two_of(const std::string& text, const std::string& parallel) {
   return session_of(text, {"parallel=" + parallel, "devices=2", "cores=1"});
 }
 
@@ -133,18 +133,19 @@ TEST_CASE("sharded states are out of the memory that ranks share: each element h
   const auto whole = two_of(spec(), "ddp"), sharded = two_of(spec(), "{ddp: {shard: optimizer}}");
   CHECK(buffer_sizes(*whole).states == 2);
   CHECK(buffer_sizes(*sharded).states == 0);
-  const double states = 2.0 * sizeof(float) * static_cast<double>(sharded->layout.trainable);
+  const double states = 2.0 * sizeof(float) * static_cast<double>(sharded->model.layout.trainable);
   // Through which states pass into a checkpoint.
   const size_t window = buffer_sizes(*sharded).window * sizeof(float) + 128;
   CHECK(Buffers::bytes(buffer_sizes(*whole)) - Buffers::bytes(buffer_sizes(*sharded)) + window >=
         states);
   size_t own = 0;
-  for (const auto& share : partition_update(sharded->programs.begin()->second, sharded->layout,
-                                            sharded->global_batch, sharded->topology))
+  for (const auto& share :
+       partition_update(sharded->model.programs.begin()->second, sharded->model.layout,
+                        sharded->batches.global_batch, sharded->devices.topology))
     own += OwnStates::elements(share);
   // All of them once; a piece ends with its cache line.
-  CHECK(own >= static_cast<size_t>(sharded->parameters()));
-  CHECK(own <= sharded->layout.trainable + 16 * sharded->graph.parameters.size());
+  CHECK(own >= static_cast<size_t>(sharded->model.parameters()));
+  CHECK(own <= sharded->model.layout.trainable + 16 * sharded->model.graph.parameters.size());
   CHECK(describe(*sharded, false).find("optimizer states: each rank holds the states") !=
         std::string::npos);
 }
@@ -170,8 +171,8 @@ TEST_CASE("stages have nothing of each other's gradients") {
 TEST_CASE("of compressed gradients half as many bytes are read") {
   const std::string text = spec("clip_grad_norm: 1\n");  // all are stored, compressed or not
   const auto whole = two_of(text, "ddp"), half = two_of(text, "{ddp: {compress: bf16}}");
-  CHECK(half->layout.stored == whole->layout.stored);
-  CHECK(buffer_sizes(*half).halved == whole->layout.stored);
+  CHECK(half->model.layout.stored == whole->model.layout.stored);
+  CHECK(buffer_sizes(*half).halved == whole->model.layout.stored);
   // Each of two ranks reads half of the other's; what else is moved is the same.
   const double read = remote_share(*whole), compressed = remote_share(*half);
   CHECK(read / (1 - 2 * read) == doctest::Approx(2 * compressed / (1 - 2 * compressed)));
@@ -184,8 +185,8 @@ TEST_CASE("of compressed gradients half as many bytes are read") {
       for (const TrafficLine& line : lines) out += line.name == "sum_squares" ? line.bytes.read : 0;
     return out;
   };
-  CHECK(sums(*whole) == 4 * whole->layout.stored);
-  CHECK(sums(*half) == 2 * whole->layout.stored);
+  CHECK(sums(*whole) == 4 * whole->model.layout.stored);
+  CHECK(sums(*half) == 2 * whole->model.layout.stored);
 }
 
 }  // namespace

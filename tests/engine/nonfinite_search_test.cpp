@@ -57,7 +57,8 @@ TEST_CASE("the first instruction that is found counts") {
 TEST_CASE("a parameter that was not finite before the step comes first") {
   OneWorker one(kTinySpec);
   const auto step = one.step(0);
-  one.buffers.weights()[one.session->layout.offset[1]] = std::numeric_limits<float>::infinity();
+  one.buffers.weights()[one.session->model.layout.offset[1]] =
+      std::numeric_limits<float>::infinity();
   CHECK(Searched(one, 0).run(step->input).where ==
         "the values of parameter '1.bias' were not finite before the step");
 }

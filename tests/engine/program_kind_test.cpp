@@ -47,12 +47,12 @@ optimizer: {sgd: 0.1}
 steps: 2
 )";
   const auto one = session_of(yaml, {"cores=1"});
-  CHECK(&programs_of(*one, train) == &one->programs);
+  CHECK(&programs_of(*one, train) == &one->model.programs);
   CHECK(programs_of(*one, train_more).empty());
   CHECK(programs_of(*one, train_last).empty());
-  CHECK(&programs_of(*one, test) == &one->test_programs);
+  CHECK(&programs_of(*one, test) == &one->model.test_programs);
   const auto two = session_of(yaml, {"cores=1", "accumulate=2"});
-  CHECK(&programs_of(*two, train_more) == &two->programs);
+  CHECK(&programs_of(*two, train_more) == &two->model.programs);
 }
 
 }  // namespace

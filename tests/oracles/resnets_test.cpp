@@ -53,7 +53,8 @@ std::vector<float> weights(const Value& v) {
   return out;
 }
 
-std::unique_ptr<Session> session_of(const std::string& model, const std::string& weights = "") {
+std::unique_ptr<const Session> session_of(const std::string& model,
+                                          const std::string& weights = "") {
   std::vector<std::string> overrides = {
       "data.dataset.synthetic_images={samples: 2, test_samples: 2, shape: [3, 64, 64], classes: " +
           std::string(model == "large/resnet18" ? "10" : "1000") + "}",
@@ -64,7 +65,7 @@ std::unique_ptr<Session> session_of(const std::string& model, const std::string&
   Node tree;
   Spec spec = load_spec(source_file("configs/") + model + ".yaml", overrides, registries(), files,
                         d, &tree);
-  std::unique_ptr<Session> session;
+  std::unique_ptr<const Session> session;
   if (d.ok()) session = make_session(std::move(spec), {}, d);
   REQUIRE_MESSAGE(d.ok(), d.render());
   return session;
@@ -95,7 +96,7 @@ std::vector<double> output_of(const Session& s) {
   const Buffers buffers(static_cast<std::byte*>(first), buffer_sizes(s));
   Generator generator(0);
   initialise(s, buffers, generator);
-  const Program& program = s.test_programs.begin()->second;
+  const Program& program = s.model.test_programs.begin()->second;
   const std::vector<Part> parts = {Part::forward};
   Binding binding(program, reinterpret_cast<std::byte*>(buffers.weights()), nullptr,
                   buffers.activations(), parts);
@@ -117,10 +118,10 @@ std::vector<double> output_of(const Session& s) {
 }  // namespace
 
 TEST_CASE("resnet50_dp is resnet50 on two devices") {
-  const std::unique_ptr<Session> s = session_of("resnet50_dp");
-  CHECK(s->mode->name == "dp");
-  CHECK(s->topology.devices_per_rank == 2);
-  CHECK(s->parameters() == session_of("large/resnet50")->parameters());
+  const std::unique_ptr<const Session> s = session_of("resnet50_dp");
+  CHECK(s->settings.mode->name == "dp");
+  CHECK(s->devices.topology.devices_per_rank == 2);
+  CHECK(s->model.parameters() == session_of("large/resnet50")->model.parameters());
 }
 
 TEST_CASE("resnet18 and resnet50 with torchvision's weights answer what torchvision does") {
@@ -131,7 +132,7 @@ TEST_CASE("resnet18 and resnet50 with torchvision's weights answer what torchvis
     CAPTURE(model);
     if (kSanitized && model == "large/resnet50") continue;  // has no code that the other has not
     const std::string path = folder.file("weights.safetensors");
-    write_weights(session_of(model)->graph, path);
+    write_weights(session_of(model)->model.graph, path);
     const std::vector<double> got = output_of(*session_of(model, path));
     const golden::Tensor want = golden::tensor(golden::at(c, "output"));
     const auto stored = static_cast<size_t>(want.shape[1]), classes = got.size() / 2;

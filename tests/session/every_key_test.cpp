@@ -223,7 +223,7 @@ TEST_CASE("a spec for CPUs that is only looked at starts no CUDA") {
   Spec spec = load_spec(folder.write("t.yaml", kSpec), {}, registries(), files, d);
   const auto session = make_session(std::move(spec), {.runs = false}, d);
   REQUIRE_MESSAGE(session, d.render());
-  CHECK(session->note.empty());  // why there is no GPU: it is found by loading the driver
+  CHECK(session->devices.note.empty());  // why there is no GPU: it is found by loading the driver
 }
 
 }  // namespace dpt

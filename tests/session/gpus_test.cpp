@@ -26,7 +26,7 @@ namespace {
 struct Opened {
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics diagnostics;
-  std::unique_ptr<Session> session;
+  std::unique_ptr<const Session> session;
   std::string error;
   int code = 0;
   explicit Opened(std::vector<std::string> words, cuda::GpuSurvey gpus = {.count = 2},
@@ -57,9 +57,9 @@ TEST_CASE("an operator without a kernel for GPUs is refused by name") {
   for (const KernelType& k : cuda_kernels())
     if (k.op != "tanh_gradient") kernels.push_back(k);
   Diagnostics d;
-  check_kernels(o.session->graph, cuda_kernels(), d);
+  check_kernels(o.session->model.graph, cuda_kernels(), d);
   CHECK(d.ok());
-  check_kernels(o.session->graph, kernels, d);
+  check_kernels(o.session->model.graph, kernels, d);
   CHECK(
       d.render().find(
           "t.yaml:13:38: error: layer '6.body.1' needs the operator 'tanh_gradient', which has no "
@@ -72,8 +72,9 @@ TEST_CASE("every GPU that is there is used, or those that are named") {
   const auto gpus = [](const std::vector<std::string>& words, std::optional<int> world = {}) {
     const Opened o(words, {.count = 3}, world);
     REQUIRE_MESSAGE(o.session, o.error);
-    CHECK(o.session->topology.total_workers() == static_cast<int>(o.session->gpu_of_worker.size()));
-    return o.session->gpu_of_worker;
+    CHECK(o.session->devices.topology.total_workers() ==
+          static_cast<int>(o.session->devices.gpu_of_worker.size()));
+    return o.session->devices.gpu_of_worker;
   };
   CHECK(gpus({}) == Gpus{0});
   CHECK(gpus({"devices=[cuda:2]"}) == Gpus{2});
@@ -88,21 +89,22 @@ TEST_CASE("every GPU that is there is used, or those that are named") {
   // A launcher may show each rank its own alone.
   const Opened one({"parallel=ddp"}, {.count = 1}, 4);
   REQUIRE(one.session);
-  CHECK(one.session->gpu_of_worker == Gpus{0, 0, 0, 0});
-  CHECK_FALSE(one.session->sums_on_host());
+  CHECK(one.session->devices.gpu_of_worker == Gpus{0, 0, 0, 0});
+  CHECK_FALSE(one.session->devices.sums_on_host());
 }
 
 TEST_CASE("who sums: NCCL, or the CPUs where replicas share a GPU or it is asked for") {
-  CHECK_FALSE(Opened({"parallel=ddp"}).session->sums_on_host());
-  CHECK(Opened({"parallel=dp", "devices=[cuda:0, cuda:0]"}).session->sums_on_host());
-  CHECK(Opened({"parallel={ddp: {backend: gloo}}"}).session->sums_on_host());
+  CHECK_FALSE(Opened({"parallel=ddp"}).session->devices.sums_on_host());
+  CHECK(Opened({"parallel=dp", "devices=[cuda:0, cuda:0]"}).session->devices.sums_on_host());
+  CHECK(Opened({"parallel={ddp: {backend: gloo}}"}).session->devices.sums_on_host());
 }
 
 TEST_CASE("how stages that are processes copy: NCCL, or the CPUs where stages share a GPU") {
   const auto backend = [](const std::vector<std::string>& words, std::optional<int> world = {}) {
     const Opened o(words, {.count = 2}, world);
     REQUIRE_MESSAGE(o.session, o.error);
-    return o.session->stages_are_processes() ? o.session->exchange.backend : std::nullopt;
+    return o.session->devices.stages_are_processes() ? o.session->devices.exchange.backend
+                                                     : std::nullopt;
   };
   const std::string apart = "parallel={pipeline: {processes: true}}";
   CHECK(backend({apart}) == Exchange::Backend::nccl);
@@ -175,12 +177,12 @@ TEST_CASE("buckets are whole parameters in backward's order, the first one small
   for (const double mib : {0.0005, 0.001, 0.002, 25.0}) {
     const std::vector<Bucket> buckets = gradient_buckets(s, all, mib);
     CHECK(buckets.front().begin == 0);
-    CHECK(buckets.back().end == s.layout.stored);
+    CHECK(buckets.back().end == s.model.layout.stored);
     for (size_t b = 0; b + 1 < buckets.size(); ++b) {
       CHECK(buckets[b].end == buckets[b + 1].begin);
       CHECK(static_cast<double>((buckets[b].end - buckets[b].begin) * 4) >= mib * kMiB);
     }
-    for (const auto& [rows, program] : s.programs) {
+    for (const auto& [rows, program] : s.model.programs) {
       const std::vector<size_t> made = made_after(program, buckets);
       CHECK(std::ranges::is_sorted(made));
       CHECK(made.back() < program.backward.size());
@@ -210,9 +212,9 @@ TEST_CASE("what `memory_limit` is held against is what a GPU takes") {
       const GpuExecutor::Needs needs = GpuExecutor::needs(s);
       const DeviceUse use = device_uses(s)[0];
       // Parameters begin at cache lines, and pieces are equal.
-      const double lost = 64.0 * static_cast<double>(s.graph.parameters.size() + 2);
+      const double lost = 64.0 * static_cast<double>(s.model.graph.parameters.size() + 2);
       CHECK(std::abs(use.gradients - static_cast<double>(needs.gradients)) <= 3 * lost);
-      CHECK(std::abs(use.states - static_cast<double>(needs.states)) <= s.states() * lost);
+      CHECK(std::abs(use.states - static_cast<double>(needs.states)) <= s.settings.states() * lost);
       CHECK(use.states > 4 * lost);
     }
 }
@@ -227,7 +229,7 @@ TEST_CASE("`shard: optimizer` cuts each bucket into equal pieces, one for each G
           {.count = gpus});
       REQUIRE_MESSAGE(o.session, o.error);
       const Session& s = *o.session;
-      CHECK(s.layout.stored == s.layout.trainable);
+      CHECK(s.model.layout.stored == s.model.layout.trainable);
       const GpuShare share(s, 0);
       const std::vector<Bucket> buckets = gradient_buckets(s, share);
       size_t at = 0, all = 0;
@@ -241,12 +243,12 @@ TEST_CASE("`shard: optimizer` cuts each bucket into equal pieces, one for each G
         }
         CHECK(at == b.end);
       }
-      CHECK(at == s.layout.stored);
+      CHECK(at == s.model.layout.stored);
       for (int g = 0; g < gpus; ++g)
         for (const Bucket& piece : own_pieces(s, share, g)) all += piece.count();
-      CHECK(all == s.layout.trainable);
+      CHECK(all == s.model.layout.trainable);
       // A gradient that lies in two buckets is made before either is sent.
-      for (const auto& [rows, program] : s.programs) {
+      for (const auto& [rows, program] : s.model.programs) {
         const std::vector<size_t> made = made_after(program, buckets);
         CHECK(std::ranges::is_sorted(made));
         for (size_t i = 0; i < program.backward.size(); ++i)

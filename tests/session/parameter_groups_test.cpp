@@ -24,14 +24,14 @@ cores: 1
 std::string settings_of(const Session& s) {
   const ParameterGroups& all = s.parameter_groups;
   std::string out;
-  for (size_t p = 0; p < s.graph.parameters.size(); ++p) {
+  for (size_t p = 0; p < s.model.graph.parameters.size(); ++p) {
     const int group = all.of_parameter[p];
     if (group < 0) continue;
     const ParameterGroup& g = all.groups[static_cast<size_t>(group)];
-    out += fmt::format("{} {:g} {:g}\n", s.graph[s.graph.parameters[p]].name, all.rates[g.rate],
-                       g.weight_decay);
-    CHECK(s.optimizer->lr(g.settings) == all.rates[g.rate]);
-    CHECK(s.optimizer->weight_decay(g.settings) == g.weight_decay);
+    out += fmt::format("{} {:g} {:g}\n", s.model.graph[s.model.graph.parameters[p]].name,
+                       all.rates[g.rate], g.weight_decay);
+    CHECK(s.settings.optimizer->lr(g.settings) == all.rates[g.rate]);
+    CHECK(s.settings.optimizer->weight_decay(g.settings) == g.weight_decay);
   }
   return out;
 }
@@ -52,7 +52,7 @@ TEST_CASE("without keys there is one group, of one segment") {
   CHECK(s->parameter_groups.groups.size() == 1);
   CHECK(s->parameter_groups.rates == std::vector<double>{0.1});
   REQUIRE(s->parameter_groups.segments.size() == 1);
-  CHECK(s->parameter_groups.segments[0].end == s->layout.trainable);
+  CHECK(s->parameter_groups.segments[0].end == s->model.layout.trainable);
   CHECK(groups_text(*s) == "");
 }
 
@@ -82,16 +82,17 @@ TEST_CASE("segments cover the trained elements, each in its parameter's group") 
         session_of(kNet, {cores, "no_decay=[bias]", "parameter_groups={match: fc, lr: 2}"});
     const ParameterGroups& all = s->parameter_groups;
     CHECK(all.groups.size() == 4);
-    std::vector<int> group(s->layout.trainable, -1);
+    std::vector<int> group(s->model.layout.trainable, -1);
     // In pieces that begin and end anywhere, as those of workers may.
     for (size_t begin = 0; begin < group.size(); begin += 7)
       all.each(begin, std::min(begin + 7, group.size()), [&](size_t from, size_t to, int g) {
         REQUIRE(from < to);
         for (size_t i = from; i < to; ++i) group[i] = g;
       });
-    for (size_t p = 0; p < s->graph.parameters.size(); ++p)
-      for (int64_t i = 0; i < s->graph[s->graph.parameters[p]].desc.shape.elements(); ++i)
-        if (group[s->layout.offset[p] + static_cast<size_t>(i)] != all.of_parameter[p])
+    for (size_t p = 0; p < s->model.graph.parameters.size(); ++p)
+      for (int64_t i = 0; i < s->model.graph[s->model.graph.parameters[p]].desc.shape.elements();
+           ++i)
+        if (group[s->model.layout.offset[p] + static_cast<size_t>(i)] != all.of_parameter[p])
           FAIL("parameter ", p, " element ", i);
   }
 }

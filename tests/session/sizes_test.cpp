@@ -31,7 +31,7 @@ Found check_spec(const std::string& yaml, const std::vector<std::string>& overri
   try {
     const auto session = d.ok()
                              ? make_session(std::move(spec), {.runs = false, .sizes_only = true}, d)
-                             : std::unique_ptr<Session>();
+                             : std::unique_ptr<const Session>();
     if (!session) return {2, d.render()};
     check_memory(*session);
   } catch (const Error& e) {

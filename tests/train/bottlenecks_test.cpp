@@ -21,17 +21,17 @@ bool has(const std::string& text, std::string_view part) {
 
 // A run of two workers.
 struct Run {
-  std::unique_ptr<Session> session = session_of(R"(
+  Session session = *session_of(R"(
 data: {dataset: {random: {samples: 64, in_features: 3, out_features: 2}}, batch_size: 16}
 model: [{linear: 2}]
 loss: mse_loss
 optimizer: {sgd: 0.01}
 )",
-                                                {"cores=2"});
+                                {"cores=2"});
   double delay = 0;  // share of the time that the first worker waits for a core
   Bottlenecks bottlenecks;
 
-  explicit Run(int cores = 2) : bottlenecks(*session, cores, [this] { return delay; }) {}
+  explicit Run(int cores = 2) : bottlenecks(session, cores, [this] { return delay; }) {}
   std::string after_epoch(const TrainingTimes& epoch) { return bottlenecks.after_epoch(epoch); }
 };
 
@@ -53,7 +53,7 @@ TEST_CASE("each cause is reported once, with its share and what to do") {
 
 TEST_CASE("data that is read on demand is waited for, not made") {
   Run run;
-  run.session->train.reader = std::make_shared<const NoReader>();
+  run.session.data.train.reader = std::make_shared<const NoReader>();
   CHECK(has(run.after_epoch({.seconds = 10, .data = 3, .steps = 1}),
             "30 % of the training time is spent waiting for data"));
   // It is the run's own threads, which decode, that take cores away from its workers.

@@ -24,8 +24,8 @@ TEST_CASE("epochs and steps together: the one that is reached first ends the run
   for (const Case& c : cases) {
     CAPTURE(fmt::format("{}", fmt::join(c.words, " ")));
     const auto session = session_of(kFiveSteps, with({"cores=1"}, c.words));
-    CHECK(session->steps == c.steps);
-    CHECK(session->epochs == c.epochs);
+    CHECK(session->length.steps == c.steps);
+    CHECK(session->length.epochs == c.epochs);
   }
 }
 

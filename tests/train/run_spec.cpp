@@ -44,7 +44,7 @@ int train(const std::string& path, const std::vector<std::string>& overrides, co
   Diagnostics d;
   Node tree;
   Spec spec = load_spec(path, overrides, registries(), files, d, &tree);
-  std::unique_ptr<Session> session;
+  std::unique_ptr<const Session> session;
   SessionQuery query{.runs = !gpu};
   if (gpu) query.gpus = cuda::GpuSurvey{.count = kFakeGpus};
   if (d.ok()) session = make_session(std::move(spec), query, d);
@@ -107,8 +107,9 @@ Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides,
   return run_spec_in({.folder = folder.path(), .stuck_gpu_s = stuck_gpu_s}, yaml, words, gpu);
 }
 
-std::unique_ptr<Session> session_of(const std::string& yaml,
-                                    const std::vector<std::string>& overrides, bool fake_gpus) {
+std::unique_ptr<const Session> session_of(const std::string& yaml,
+                                          const std::vector<std::string>& overrides,
+                                          bool fake_gpus) {
   const Folder folder;
   folder.write("t.yaml", yaml);
   std::vector<std::unique_ptr<SourceFile>> files;

@@ -56,9 +56,9 @@ Ran run_spec_in(const RunIn& where, const std::string& yaml,
                 const std::vector<std::string>& overrides = {}, const OpenGpu& gpu = {});
 
 // The session of a whole spec, of threads. fake_gpus: CUDA is said to show kFakeGpus.
-std::unique_ptr<Session> session_of(const std::string& yaml,
-                                    const std::vector<std::string>& overrides,
-                                    bool fake_gpus = false);
+std::unique_ptr<const Session> session_of(const std::string& yaml,
+                                          const std::vector<std::string>& overrides,
+                                          bool fake_gpus = false);
 
 // Checks that both ended well, with the same weights and losses to the bit.
 void same(const Ran& a, const Ran& b);

@@ -125,13 +125,13 @@ TEST_CASE("best.safetensors has the weights of the best evaluation, and says whi
 
 TEST_CASE("validation samples are not trained on, and data.limit applies before the split") {
   const auto session = session_of(kSpec, {"cores=1", "data.limit=50"});
-  CHECK(session->train_samples() == 40);
-  CHECK(session->test_samples() == 10);
-  std::vector<uint32_t> all = session->train_rows;
-  all.insert(all.end(), session->test_rows.begin(), session->test_rows.end());
+  CHECK(session->data.train_samples() == 40);
+  CHECK(session->data.test_samples() == 10);
+  std::vector<uint32_t> all = session->data.train_rows;
+  all.insert(all.end(), session->data.test_rows.begin(), session->data.test_rows.end());
   std::ranges::sort(all);
   for (uint32_t i = 0; i < 50; ++i) CHECK(all[i] == i);
-  CHECK(session->train.inputs.data == session->test->inputs.data);  // nothing is copied
+  CHECK(session->data.train.inputs.data == session->data.test->inputs.data);  // nothing is copied
 }
 
 TEST_CASE("a validation set of its own is evaluated as a whole; evaluate: false turns it off") {
@@ -139,12 +139,12 @@ TEST_CASE("a validation set of its own is evaluated as a whole; evaluate: false 
                      "data.validation={synthetic_images: {samples: 13, seed: 5, "
                      "shape: [1, 4, 4]}}"};
   const auto session = session_of(kSpec, own);
-  CHECK(session->train_samples() == 70);
-  CHECK(session->test_samples() == 13);
-  CHECK(session->final_test);
+  CHECK(session->data.train_samples() == 70);
+  CHECK(session->data.test_samples() == 13);
+  CHECK(session->data.final_test);
   const auto off = session_of(kSpec, with(own, {"evaluate=false", "save.best=none"}));
-  CHECK(!off->test);
-  CHECK(!off->final_test);
+  CHECK(!off->data.test);
+  CHECK(!off->data.final_test);
   // data.validation alone evaluates on it, and not on the test set.
   const Whole alone({"cores=1"}, kSpec.substr(0, kSpec.find("evaluate:")));
   CHECK(has(alone.ran.out, "Validation accuracy: "));

@@ -12,10 +12,10 @@ void CpuBatchInput::set_context(Binding& b, int group, const StepInput& input, s
   const Session& session = worker_.session;
   const MicroBatch& rows = input.rows->micro[micro];
   const auto first = static_cast<size_t>(worker_.shards(group).begin);
-  b.context = {.seed = static_cast<uint64_t>(session.spec.seed),
+  b.context = {.seed = static_cast<uint64_t>(session.settings.spec.seed),
                .step = input.number,
                .first_sample = rows[first].first_sample,
-               .last_chunk = session.last_chunk(*input.rows, micro)};
+               .last_chunk = session.batches.last_chunk(*input.rows, micro)};
   b.first = rows[first].first_sample == rows[0].first_sample;
 }
 
@@ -33,7 +33,8 @@ void CpuBatchInput::inputs(Binding& b, int group, const StepInput& input, size_t
     loader_.inputs(rows, reinterpret_cast<int32_t*>(b.input()));
   else
     loader_.inputs(rows, reinterpret_cast<float*>(b.input()),
-                   {static_cast<uint64_t>(worker_.session.spec.seed), input.epoch}, lease.bytes());
+                   {static_cast<uint64_t>(worker_.session.settings.spec.seed), input.epoch},
+                   lease.bytes());
 }
 
 void CpuBatchInput::targets(Binding& b, int group, const StepInput& input, size_t micro) const {

@@ -11,8 +11,8 @@ namespace dpt {
 BindingTable::BindingTable(const CpuWorker& worker)
     : worker_(worker),
       arenas_(worker.session, worker.buffers.activations()),
-      slot_count_(static_cast<size_t>(worker.session.slot_count())),
-      bindings_(worker.session.shard_groups.size() * kProgramKinds * slot_count_) {
+      slot_count_(static_cast<size_t>(worker.session.model.slot_count)),
+      bindings_(worker.session.model.shard_groups.size() * kProgramKinds * slot_count_) {
   size_t later = 0;
   for (const ProgramKind kind : {ProgramKind::train_more, ProgramKind::train_last})
     for (const auto& [rows, program] : programs_of(worker.session, kind))
@@ -26,7 +26,7 @@ BindingTable::BindingTable(const CpuWorker& worker)
 
 // What this worker runs of the group's programs.
 std::vector<Part> BindingTable::parts(int group, ProgramKind kind) const {
-  const Topology& topology = worker_.session.topology;
+  const Topology& topology = worker_.session.devices.topology;
   const int first = static_cast<int>(worker_.shards(group).begin);
   const bool owner = topology.owner(first, worker_.stages.device()) == worker_.number;
   std::vector<Part> out;

@@ -36,21 +36,21 @@ const Masked& settings_of_mask(const Graph& graph, ValueId mask) {
 }  // namespace
 
 void DropoutMasks::draw(const MicroBatch& micro, int chunk) {
-  for (ValueId v = 0; v < static_cast<ValueId>(session_.graph.values.size()); ++v) {
-    if (session_.graph[v].role != Role::mask) continue;
-    const Shape& any = session_.graph[v].desc.shape;
+  for (ValueId v = 0; v < static_cast<ValueId>(session_.model.graph.values.size()); ++v) {
+    if (session_.model.graph[v].role != Role::mask) continue;
+    const Shape& any = session_.model.graph[v].desc.shape;
     rows_.clear();
-    for (size_t g = 0; g < session_.shard_groups.size(); ++g) {
-      const ShardGroupRows rows = shard_group_rows(micro, session_.shard_groups[g]);
+    for (size_t g = 0; g < session_.model.shard_groups.size(); ++g) {
+      const ShardGroupRows rows = shard_group_rows(micro, session_.model.shard_groups[g]);
       if (rows.total() == 0) continue;
-      const Location& location = session_.programs.at(rows).location[static_cast<size_t>(v)];
+      const Location& location = session_.model.programs.at(rows).location[static_cast<size_t>(v)];
       auto* mask = reinterpret_cast<float*>(
           arenas_.kept(static_cast<int>(g), location.stage, chunk) + location.offset);
       for (int64_t n = 0; n < rows.total(); ++n) rows_.push_back(mask + n * any.tail(1).elements());
     }
-    const double keep = session_.graph[v].probability;
+    const double keep = session_.model.graph[v].probability;
     visit(any.with(0, static_cast<int64_t>(rows_.size())),
-          settings_of_mask(session_.graph, v).order, [&](int64_t sample, int64_t offset) {
+          settings_of_mask(session_.model.graph, v).order, [&](int64_t sample, int64_t offset) {
             rows_[static_cast<size_t>(sample)][offset] = generator_.bernoulli(keep) ? 1.0F : 0.0F;
           });
   }

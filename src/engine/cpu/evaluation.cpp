@@ -25,7 +25,7 @@ void CpuEvaluation::end(int group, const MicroBatch& micro, size_t slot) const {
     const int64_t n = micro[static_cast<size_t>(s)].rows.count();
     if (n == 0) continue;
     const auto at = static_cast<size_t>(s - shards.begin);
-    const bool weighs = session.divisor == Divisor::targets;
+    const bool weighs = session.model.divisor == Divisor::targets;
     add_evaluation(session, worker_.buffers.evaluation(static_cast<int>(s)),
                    {.loss = b->loss(at),
                     .weight = weighs ? b->target_weight(at) : 0,
@@ -49,7 +49,7 @@ void CpuEvaluation::run_batch(const StepInput& input) {
 void CpuEvaluation::run_batch_with_sync_points(const StepInput& input) {
   const MicroBatch& micro = input.rows->micro[0];
   for (const int g : worker_.own) begin(g, input);
-  sync_points_.run(worker_.session.test_sync_points,
+  sync_points_.run(worker_.session.model.test_sync_points,
                    {.part = Part::forward, .micro = micro, .kind = ProgramKind::test});
   for (const int g : worker_.own) end(g, micro);
   // The next batch overwrites the sums.
@@ -65,7 +65,8 @@ void CpuEvaluation::run_batch_in_stages(const StepInput& input) {
   for (int stage = 0; stage <= worker_.stages.last(); ++stage) {
     if (!worker_.stages.has(stage)) continue;
     if (stage > 0) posts_.wait_for_test(stage - 1, input.batch);
-    if (const int64_t there = worker_.session.same_slot_before(stage, input.batch); there >= 0)
+    if (const int64_t there = worker_.session.model.same_slot_before(stage, input.batch);
+        there >= 0)
       posts_.wait_for_test(worker_.stages.last(), there);
     for (const int g : worker_.own)
       if (!loaded) begin(g, input, slot);
@@ -83,10 +84,10 @@ void CpuEvaluation::run_batch_in_stages(const StepInput& input) {
 
 Evaluation CpuEvaluation::run(const StepExecutor::BatchesDone& done) {
   const Session& session = worker_.session;
-  const BatchPartitioner& batches = *session.test_batches;
-  const std::vector<uint32_t> order = session.test_order();
+  const BatchPartitioner& batches = *session.batches.test;
+  const std::vector<uint32_t> order = session.data.test_order();
   if (prefetch_ != nullptr) {
-    if (worker_.number % session.topology.workers_per_rank() == 0) prefetch_->begin(order);
+    if (worker_.number % session.devices.topology.workers_per_rank() == 0) prefetch_->begin(order);
     worker_.team.rank_barrier(worker_.number);
   }
   if (worker_.stages.has_last())
@@ -100,7 +101,7 @@ Evaluation CpuEvaluation::run(const StepExecutor::BatchesDone& done) {
     const StepInput input{.rows = &rows, .order = order, .batch = batch};
     if (in_stages)
       run_batch_in_stages(input);
-    else if (session.test_sync_points == 0)
+    else if (session.model.test_sync_points == 0)
       run_batch(input);
     else
       run_batch_with_sync_points(input);

@@ -15,7 +15,7 @@
 
 namespace dpt {
 
-// Thread: the worker's. REQUIRES: session.test; all references outlive it.
+// Thread: the worker's. REQUIRES: session.data.test; all references outlive it.
 class CpuEvaluation {
  public:
   // prefetch: the rank's prefetched inputs of the evaluated set; null: the worker reads them.
@@ -26,7 +26,7 @@ class CpuEvaluation {
         sync_points_(sync_points),
         posts_(posts),
         prefetch_(prefetch),
-        input_(worker, *worker.session.test_loader, prefetch) {}
+        input_(worker, *worker.session.data.test_loader, prefetch) {}
 
   // As StepExecutor::evaluate().
   Evaluation run(const StepExecutor::BatchesDone& done);

@@ -28,7 +28,7 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
     : worker_(session, buffers, team, worker, clock, trace),
       bindings_(worker_),
       sync_points_(worker_, bindings_),
-      input_(worker_, *session.loader, samples.train),
+      input_(worker_, *session.data.loader, samples.train),
       losses_(worker_, bindings_, input_),
       gradients_(worker_),
       meter_(worker_),
@@ -40,7 +40,8 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
       micro_(runs_of(session.plan.micro)),
       update_runs_(runs_of(session.plan.update)) {
   if (masks) masks_.emplace(session, bindings_.arenas(), *masks);
-  if (session.test) evaluation_.emplace(worker_, bindings_, sync_points_, posts_, samples.test);
+  if (session.data.test)
+    evaluation_.emplace(worker_, bindings_, sync_points_, posts_, samples.test);
 }
 
 StepResult Executor::step(const StepInput& input) {

@@ -31,19 +31,19 @@ void GradientMeter::measure_chunks(const float* gradients, size_t row, size_t fi
 
 void GradientMeter::measure_shards(size_t first, size_t last) const {
   if (!layout_.by_shard()) return;
-  for (int s = 0; s < worker_.session.topology.shards; ++s)
+  for (int s = 0; s < worker_.session.devices.topology.shards; ++s)
     measure_chunks(worker_.buffers.gradient(s), static_cast<size_t>(s), first, last);
 }
 
 void GradientMeter::measure_total(size_t first, size_t last) const {
   if (!layout_.by_shard()) return;
-  measure_chunks(worker_.buffers.gradient(0), static_cast<size_t>(worker_.session.topology.shards),
-                 first, last);
+  measure_chunks(worker_.buffers.gradient(0),
+                 static_cast<size_t>(worker_.session.devices.topology.shards), first, last);
 }
 
 void GradientMeter::measure_parameters() const {
   const size_t chunks = layout_.parameter_chunks();
-  const auto workers = static_cast<size_t>(worker_.session.topology.total_workers());
+  const auto workers = static_cast<size_t>(worker_.session.devices.topology.total_workers());
   const auto me = static_cast<size_t>(worker_.number);
   const size_t begin = chunks * me / workers, end = chunks * (me + 1) / workers;
   size_t before = 0;  // chunks of the parameters before this one
@@ -58,7 +58,7 @@ void GradientMeter::measure_parameters() const {
 
 // A shard's gradient has the divisor of the whole batch: it is this part of the shard's mean.
 double GradientMeter::part_of_batch(const StepInput& input, size_t shard, double divisor) const {
-  if (worker_.session.divisor == Divisor::targets)
+  if (worker_.session.model.divisor == Divisor::targets)
     return worker_.buffers.result(input.number, static_cast<int>(shard)).weight / divisor;
   return static_cast<double>(samples_of_shard(*input.rows, shard)) /
          static_cast<double>(input.rows->samples);
@@ -74,7 +74,7 @@ GradientMeasures GradientMeter::measures(const StepInput& input, double divisor)
   const auto square = [&](size_t row) {
     return unscaled * sum_of(sums.subspan(layout_.row(row), layout_.chunks()));
   };
-  const auto shards = static_cast<size_t>(worker_.session.topology.shards);
+  const auto shards = static_cast<size_t>(worker_.session.devices.topology.shards);
   for (size_t s = 0; s < shards; ++s) {
     const int64_t samples = samples_of_shard(*input.rows, s);
     const double part = part_of_batch(input, s, divisor);

@@ -15,7 +15,7 @@ GradientDecision decide(const ClipSpec& clip, bool scaled, double norm) {
 
 void GradientNorm::sum(const StepInput& input) {
   const Buffers& buffers = worker_.buffers;
-  const auto workers = static_cast<size_t>(worker_.session.topology.total_workers());
+  const auto workers = static_cast<size_t>(worker_.session.devices.topology.total_workers());
   const auto me = static_cast<size_t>(worker_.number);
   const size_t chunks = buffers.chunks(), elements = buffers.sizes().stored;
   const size_t first = chunks * me / workers, last = chunks * (me + 1) / workers;
@@ -23,8 +23,8 @@ void GradientNorm::sum(const StepInput& input) {
   if (input.measured) meter_.measure_shards(first, last);
   gradients_.sum(
       {std::min(elements, first * Buffers::kChunk), std::min(elements, last * Buffers::kChunk)});
-  norm_partials(worker_.session.spec.clip.norm_type, gradients_.total(), elements, first, last,
-                buffers.squares());
+  norm_partials(worker_.session.settings.spec.clip.norm_type, gradients_.total(), elements, first,
+                last, buffers.squares());
   if (input.measured) meter_.measure_total(first, last);
   summed_ = true;
 }
@@ -32,11 +32,11 @@ void GradientNorm::sum(const StepInput& input) {
 GradientDecision GradientNorm::decide(const StepInput& input) const {
   if (!summed_) return {};
   if (input.measured) meter_.measure_parameters();
-  const ClipSpec& clip = worker_.session.spec.clip;
+  const ClipSpec& clip = worker_.session.settings.spec.clip;
   const Buffers& buffers = worker_.buffers;
   if (memory_watch) memory_watch->read(buffers.squares(), buffers.chunks() * sizeof(double));
   const double norm = norm_total(clip.norm_type, buffers.squares(), buffers.chunks());
-  return dpt::decide(clip, worker_.session.scaler.on, norm / input.scale);
+  return dpt::decide(clip, worker_.session.precision.scaler.on, norm / input.scale);
 }
 
 }  // namespace dpt

@@ -31,7 +31,7 @@ void CpuNonFiniteSearch::run_stage(const StepInput& input, size_t micro, int sta
     if (const int64_t at = b.run_until_not_finite(piece); at >= 0)
       record(worker_.shards(group).begin, micro, at);
   };
-  const int count = session_.graph.sync_points(Part::forward, stage);
+  const int count = session_.model.graph.sync_points(Part::forward, stage);
   if (count > 0)
     return sync_points_.each_piece(count, {.part = Part::forward, .micro = rows, .stage = stage},
                                    look);
@@ -42,7 +42,8 @@ void CpuNonFiniteSearch::run_stage(const StepInput& input, size_t micro, int sta
 
 // The next stage, or the next sum, of another worker follows.
 void CpuNonFiniteSearch::pass_on(const StepInput&, size_t, int stage) {
-  const bool sums = session_.graph.sync_points(Part::forward, stage) > 0 && sync_points_.waits();
+  const bool sums =
+      session_.model.graph.sync_points(Part::forward, stage) > 0 && sync_points_.waits();
   if (stages_.last() > 0 || sums) barrier();
 }
 

@@ -8,12 +8,14 @@ namespace dpt {
 
 ShardGradients::ShardGradients(const CpuWorker& worker) : worker_(worker) {
   const Session& session = worker.session;
-  for (int s = 0; s < session.topology.shards; ++s) shards_.push_back(worker.buffers.gradient(s));
-  const Graph& graph = session.programs.begin()->second.graph;
+  for (int s = 0; s < session.devices.topology.shards; ++s)
+    shards_.push_back(worker.buffers.gradient(s));
+  const Graph& graph = session.model.programs.begin()->second.graph;
   for (int stage = 0; stage <= worker.stages.last(); ++stage)
     stage_stored_.push_back(
-        stored_ranges(graph, session.layout, [&](int s) { return s == stage; }));
-  if (session.exchange.compress) compressed_.emplace(*session.exchange.compress, worker.buffers);
+        stored_ranges(graph, session.model.layout, [&](int s) { return s == stage; }));
+  if (session.devices.exchange.compress)
+    compressed_.emplace(*session.devices.exchange.compress, worker.buffers);
 }
 
 void ShardGradients::clear_empty(int group, const MicroBatch& first) const {

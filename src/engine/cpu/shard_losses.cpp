@@ -11,7 +11,7 @@ ShardLosses::ShardLosses(const CpuWorker& worker, const BindingTable& bindings,
     : worker_(worker),
       bindings_(bindings),
       input_(input),
-      values_(static_cast<size_t>(worker.session.topology.shards)),
+      values_(static_cast<size_t>(worker.session.devices.topology.shards)),
       parts_(values_.size()) {}
 
 void ShardLosses::prologue(int group, size_t micro, const StepInput& input) const {
@@ -41,7 +41,7 @@ void ShardLosses::run(int group, size_t micro, const StepInput& input) const {
     b->run(Part::loss, worker_.stages.last());
   }
   // Then the prologue has set the weight.
-  const bool known = worker_.session.divisor == Divisor::targets;
+  const bool known = worker_.session.model.divisor == Divisor::targets;
   for (int64_t s = shards.begin; s < shards.end; ++s) {
     ShardResult& result = worker_.buffers.result(input.number, static_cast<int>(s));
     const int64_t n = rows[static_cast<size_t>(s)].rows.count();
@@ -67,11 +67,11 @@ double ShardLosses::sum(double ShardResult::*field, uint64_t step, Rows shards) 
 }
 
 void ShardLosses::sum_divisor(uint64_t step) {
-  divisor_ = sum(&ShardResult::weight, step, {0, worker_.session.topology.shards});
+  divisor_ = sum(&ShardResult::weight, step, {0, worker_.session.devices.topology.shards});
 }
 
 StepSums ShardLosses::sums(uint64_t step) {
-  const Topology& topology = worker_.session.topology;
+  const Topology& topology = worker_.session.devices.topology;
   StepSums out{.loss = sum(&ShardResult::loss, step, {0, topology.shards}), .divisor = divisor_};
   if (reports_rank0_loss(worker_.session)) {
     const Rows rank0 = topology.shards_of_rank(0);

@@ -9,7 +9,8 @@ uint32_t posts_until(const std::vector<StageOp>& ops, const StageOp& op) {
 }
 
 StagePosts::StagePosts(CpuWorker& worker)
-    : worker_(worker), posted_(static_cast<size_t>(worker.session.topology.devices_per_replica)) {}
+    : worker_(worker),
+      posted_(static_cast<size_t>(worker.session.devices.topology.devices_per_replica)) {}
 
 void StagePosts::wait_for(const PlanStep& s) {
   const auto device = static_cast<size_t>(s.device);
@@ -29,13 +30,14 @@ void StagePosts::end_step() {
 void StagePosts::wait_for_test(int stage, int64_t batch) {
   if (worker_.stages.has(stage)) return;
   const int device = worker_.stages.device_of(stage);
-  worker_.team.wait_for(worker_.on_device(device),
-                        posted_[static_cast<size_t>(device)] +
-                            static_cast<uint32_t>(worker_.session.test_parts_until(stage, batch)));
+  worker_.team.wait_for(
+      worker_.on_device(device),
+      posted_[static_cast<size_t>(device)] +
+          static_cast<uint32_t>(worker_.session.model.test_parts_until(stage, batch)));
 }
 
 void StagePosts::end_evaluation(int64_t batches) {
-  const std::vector<int>& devices = worker_.session.graph.stage_device;
+  const std::vector<int>& devices = worker_.session.model.graph.stage_device;
   for (size_t d = 0; d < posted_.size(); ++d)
     posted_[d] += static_cast<uint32_t>(batches) *
                   static_cast<uint32_t>(std::ranges::count(devices, static_cast<int>(d)));

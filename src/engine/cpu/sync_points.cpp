@@ -11,21 +11,22 @@ namespace dpt {
 SyncPoints::SyncPoints(CpuWorker& worker, const BindingTable& bindings)
     : worker_(worker),
       bindings_(bindings),
-      waits_(worker.session.topology.sync_needs_barrier(worker.session.plan.sync_across_replicas)),
+      waits_(worker.session.devices.topology.sync_needs_barrier(
+          worker.session.plan.sync_across_replicas)),
       sums_(worker.buffers.sizes().sums / sizeof(double) *
-            static_cast<size_t>(worker.session.topology.shards)),
-      parts_(static_cast<size_t>(worker.session.topology.shards)) {
-  if (worker.session.topology.devices_per_replica > 1) partners_ = partners();
+            static_cast<size_t>(worker.session.devices.topology.shards)),
+      parts_(static_cast<size_t>(worker.session.devices.topology.shards)) {
+  if (worker.session.devices.topology.devices_per_replica > 1) partners_ = partners();
 }
 
 // The workers with whom this one sums: those with the same stages, in its replica or, with
 // sync_batch_norm, in all replicas.
 std::vector<int> SyncPoints::partners() const {
-  const Topology& topology = worker_.session.topology;
+  const Topology& topology = worker_.session.devices.topology;
   std::vector<int> out;
   for (int w = 0; w < topology.total_workers(); ++w)
     if (topology.device_of(w) == worker_.stages.device() &&
-        (worker_.session.spec.sync_batch_norm ||
+        (worker_.session.settings.spec.sync_batch_norm ||
          topology.replica(w) == topology.replica(worker_.number)))
       out.push_back(w);
   return out;
@@ -42,7 +43,8 @@ void SyncPoints::wait() {
 void SyncPoints::sum(int group, const Binding::SyncPoint& sync_point, const MicroBatch& micro) {
   const Session& session = worker_.session;
   const int first = static_cast<int>(worker_.shards(group).begin);
-  const Rows shards = session.topology.replica_of(first, session.spec.sync_batch_norm);
+  const Rows shards =
+      session.devices.topology.replica_of(first, session.settings.spec.sync_batch_norm);
   const size_t count = sync_point.sum.size();
   for (int64_t s = shards.begin; s < shards.end; ++s) {
     double* const part = sums_.data() + static_cast<size_t>(s - shards.begin) * count;
@@ -62,7 +64,7 @@ void SyncPoints::sum(int group, const Binding::SyncPoint& sync_point, const Micr
 void SyncPoints::run_stage(const Run& run) {
   const Graph& graph = run.kind == ProgramKind::test || run.kind == ProgramKind::train_last
                            ? programs_of(worker_.session, run.kind).begin()->second.graph
-                           : worker_.session.graph;
+                           : worker_.session.model.graph;
   const int count = graph.sync_points(run.part, run.stage);
   if (count == 0) {
     for (const int g : worker_.own)

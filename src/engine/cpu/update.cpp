@@ -14,20 +14,21 @@ CpuUpdate::CpuUpdate(const CpuWorker& worker, const BindingTable& bindings,
     : worker_(worker),
       bindings_(bindings),
       gradients_(gradients),
-      state_names_(worker.session.optimizer->states(worker.session.spec.optimizer.settings,
-                                                    worker.session.cycles_momentum())),
+      state_names_(
+          worker.session.settings.optimizer->states(worker.session.settings.spec.optimizer.settings,
+                                                    worker.session.settings.cycles_momentum())),
       rows_(tile_elements(worker.share)) {
   const Session& session = worker.session;
-  with_rows_.reserve(session.shard_groups.size());
-  if (!session.exchange.shard_states) return;
-  own_states_.emplace(
-      worker.share, session.states(),
-      static_cast<float>(session.optimizer->initial_state(session.spec.optimizer.settings)));
-  if (!session.spec.ema) return;
+  with_rows_.reserve(session.model.shard_groups.size());
+  if (!session.devices.exchange.shard_states) return;
+  own_states_.emplace(worker.share, session.settings.states(),
+                      static_cast<float>(session.settings.optimizer->initial_state(
+                          session.settings.spec.optimizer.settings)));
+  if (!session.settings.spec.ema) return;
   float* const weights = worker.buffers.weights();  // averages start from these
   for (size_t p = 0; p < worker.share.size(); ++p)
     std::copy(weights + worker.share[p].begin, weights + worker.share[p].end,
-              own_states_->state(session.average_state(), p) + worker.share[p].begin);
+              own_states_->state(session.settings.average_state(), p) + worker.share[p].begin);
 }
 
 // Computes rows [begin, end) of the gradient that `piece` belongs to. Each element is one chain of
@@ -52,8 +53,8 @@ void CpuUpdate::run(const StepInput& input, double clip_scale) {
   UpdateArgs args;
   args.weight = worker_.buffers.weights();
   args.grad_scale = static_cast<float>(clip_scale / input.scale);
-  args.clip_value = static_cast<float>(session.spec.clip.value.value_or(0));
-  const std::optional<double>& decay = session.spec.ema;
+  args.clip_value = static_cast<float>(session.settings.spec.clip.value.value_or(0));
+  const std::optional<double>& decay = session.settings.spec.ema;
   if (decay) average_rate_ = formula::average_rate<float>(*decay, updates_ == 0);
   ++updates_;
   for (size_t p = 0; p < worker_.share.size(); ++p) {
@@ -61,7 +62,7 @@ void CpuUpdate::run(const StepInput& input, double clip_scale) {
       if (state_names_[i].empty()) continue;  // a slot without a name has no buffer
       args.state[i] = state_of(static_cast<int>(buffer++), p);
     }
-    if (decay) average_ = state_of(session.average_state(), p);
+    if (decay) average_ = state_of(session.settings.average_state(), p);
     if (worker_.share[p].gradient_instruction < 0)
       update_stored(worker_.share[p], args, input);
     else
@@ -71,7 +72,7 @@ void CpuUpdate::run(const StepInput& input, double clip_scale) {
 
 void CpuUpdate::each_own_state(const StepExecutor::EachState& f) {
   if (!own_states_) return;
-  for (int i = 0; i < worker_.session.states(); ++i)
+  for (int i = 0; i < worker_.session.settings.states(); ++i)
     for (size_t p = 0; p < worker_.share.size(); ++p)
       f(i, worker_.share[p].begin,
         {own_states_->state(i, p) + worker_.share[p].begin,
@@ -83,13 +84,13 @@ void CpuUpdate::swap_average() {
   for (size_t p = 0; p < worker_.share.size(); ++p) {
     const UpdatePiece& piece = worker_.share[p];
     std::swap_ranges(weights + piece.begin, weights + piece.end,
-                     state_of(worker_.session.average_state(), p) + piece.begin);
+                     state_of(worker_.session.settings.average_state(), p) + piece.begin);
   }
 }
 
 // Averages follow the update tile by tile, while the weights are in the cache.
 void CpuUpdate::apply(const UpdateArgs& args, const StepInput& input) const {
-  if (!worker_.session.spec.ema) return update_range(args, input);
+  if (!worker_.session.settings.spec.ema) return update_range(args, input);
   constexpr size_t kTile = 4096;
   UpdateArgs tile = args;
   for (size_t at = args.begin; at < args.end; at = tile.end) {
@@ -98,8 +99,8 @@ void CpuUpdate::apply(const UpdateArgs& args, const StepInput& input) const {
     update_range(tile, input);
     const size_t count = tile.end - at;
     simd_kernels().average(average_ + at, args.weight + at, average_rate_, count);
-    if (worker_.session.precision.level == PrecisionPolicy::Level::pure)
-      round_weights(worker_.session.precision.half, average_ + at, count);
+    if (worker_.session.precision.policy.level == PrecisionPolicy::Level::pure)
+      round_weights(worker_.session.precision.policy.half, average_ + at, count);
   }
 }
 
@@ -112,8 +113,9 @@ void CpuUpdate::update_range(const UpdateArgs& args, const StepInput& input) con
         part.end = end;
         run_update(input.update[static_cast<size_t>(group)], part);
       });
-  if (worker_.session.precision.level == PrecisionPolicy::Level::pure)
-    round_weights(worker_.session.precision.half, args.weight + args.begin, args.end - args.begin);
+  if (worker_.session.precision.policy.level == PrecisionPolicy::Level::pure)
+    round_weights(worker_.session.precision.policy.half, args.weight + args.begin,
+                  args.end - args.begin);
 }
 
 void CpuUpdate::update_stored(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input) {

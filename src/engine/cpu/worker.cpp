@@ -10,15 +10,16 @@ CpuWorker::CpuWorker(const Session& s, const Buffers& shared, Team whole, int in
       buffers(shared),
       team(whole),
       number(index),
-      stages(s.graph, s.topology.device_of(index)),
-      share(partition_update(s.programs.begin()->second, s.layout, s.global_batch,
-                             s.topology)[static_cast<size_t>(index)]),
+      stages(s.model.graph, s.devices.topology.device_of(index)),
+      share(partition_update(s.model.programs.begin()->second, s.model.layout,
+                             s.batches.global_batch,
+                             s.devices.topology)[static_cast<size_t>(index)]),
       clocks(clock, trace, index) {
   if (memory_watch) memory_watch->opened(s, buffers, number);
   for (int g = 0; g < shard_groups(); ++g) {
     const int first = static_cast<int>(shards(g).begin);
-    if (s.topology.owner(first, stages.device()) == number) own.push_back(g);
-    if (s.topology.loss_owner(first) == number) own_loss.push_back(g);
+    if (s.devices.topology.owner(first, stages.device()) == number) own.push_back(g);
+    if (s.devices.topology.loss_owner(first) == number) own_loss.push_back(g);
   }
 }
 

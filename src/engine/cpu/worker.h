@@ -32,12 +32,12 @@ struct CpuWorker {
   std::vector<UpdatePiece> share;  // the parameters that it updates
   WorkerClocks clocks;
 
-  int shard_groups() const { return static_cast<int>(session.shard_groups.size()); }
-  Rows shards(int group) const { return session.shard_groups[static_cast<size_t>(group)]; }
+  int shard_groups() const { return static_cast<int>(session.model.shard_groups.size()); }
+  Rows shards(int group) const { return session.model.shard_groups[static_cast<size_t>(group)]; }
   bool has_fused_gradients() const { return tile_elements(share) > 0; }
   // The worker with the same shards on another device of the replica.
   int on_device(int device) const {
-    return number + (device - stages.device()) * session.topology.workers_per_device;
+    return number + (device - stages.device()) * session.devices.topology.workers_per_device;
   }
   void barrier();  // of all workers, in the plan: measured
 };

@@ -30,17 +30,17 @@ std::unique_ptr<BatchInput> make_batch_input(const BatchInputRequest& request, b
 }
 
 size_t staged_bytes(const Session& s, int device) {
-  if (s.loader->not_stored().empty()) return 0;
+  if (s.data.loader->not_stored().empty()) return 0;
   const auto largest = [&](int stage, ValueId Graph::*value) {
     size_t out = 0;
-    if (s.graph.stage_device[static_cast<size_t>(stage)] != device) return out;
-    for (const auto* programs : {&s.programs, &s.test_programs})
+    if (s.model.graph.stage_device[static_cast<size_t>(stage)] != device) return out;
+    for (const auto* programs : {&s.model.programs, &s.model.test_programs})
       for (const auto& [rows, p] : *programs)
         out = std::max(out, p.graph[p.graph.*value].desc.bytes());
     return cuda::aligned(out);
   };
-  return static_cast<size_t>(s.batches->accumulate()) *
-         (largest(0, &Graph::input) + largest(s.graph.stages() - 1, &Graph::target));
+  return static_cast<size_t>(s.batches.train->accumulate()) *
+         (largest(0, &Graph::input) + largest(s.model.graph.stages() - 1, &Graph::target));
 }
 
 std::string batch_input_text(const BatchLoader& loader) {

@@ -19,7 +19,7 @@ std::span<const Part> parts_of(ProgramKind kind) {
 
 size_t most_sums(const Session& s) {
   size_t most = 64;
-  for (const auto* programs : {&s.programs, &s.test_programs})
+  for (const auto* programs : {&s.model.programs, &s.model.test_programs})
     for (const auto& [rows, p] : *programs) most = std::max(most, p.sum_bytes);
   return most;
 }
@@ -28,7 +28,7 @@ size_t most_sums(const Session& s) {
 
 size_t GpuBindingTable::activation_bytes(const Session& s) {
   size_t most = 64;
-  for (const auto* programs : {&s.programs, &s.test_programs})
+  for (const auto* programs : {&s.model.programs, &s.model.test_programs})
     for (const auto& [rows, p] : *programs) most = std::max(most, p.arena[0].kept);
   return most;
 }
@@ -37,7 +37,7 @@ GpuBindingTable::GpuBindingTable(GpuWorker& worker, const GpuUpdate& update, Gpu
     : worker_(worker),
       update_(update),
       stages_(stages),
-      slot_count_(static_cast<size_t>(worker.session.slot_count())),
+      slot_count_(static_cast<size_t>(worker.session.model.slot_count)),
       activations_(worker.api(), MemoryKind::device,
                    stages ? 64 : activation_bytes(worker.session)),
       sums_(worker.api(), MemoryKind::device, most_sums(worker.session)) {

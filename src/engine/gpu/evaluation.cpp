@@ -28,7 +28,7 @@ GpuEvaluation::GpuEvaluation(GpuWorker& worker, const GpuBindingTable& bindings,
       stages_(stages),
       prefetch_(prefetch),
       entries_(worker.api(), MemoryKind::device,
-               static_cast<size_t>(worker.session.test_batches->steps()) * sizeof(cuda::StepEntry)),
+               static_cast<size_t>(worker.session.batches.test->steps()) * sizeof(cuda::StepEntry)),
       entry_(worker.api(), MemoryKind::device, sizeof(cuda::StepEntry)),
       sums_(worker.api(), MemoryKind::device, sizeof(cuda::TestSums)) {
   upload_entries();
@@ -37,7 +37,7 @@ GpuEvaluation::GpuEvaluation(GpuWorker& worker, const GpuBindingTable& bindings,
 // The entries of all batches are the same in each evaluation. Batches without rows of this GPU are
 // left out, unless other GPUs have stages of the model.
 void GpuEvaluation::upload_entries() {
-  const BatchPartitioner& batches = *worker_.session.test_batches;
+  const BatchPartitioner& batches = *worker_.session.batches.test;
   const cuda::DeviceBuffer host(worker_.api(), MemoryKind::pinned, entries_.bytes());
   auto* next = reinterpret_cast<cuda::StepEntry*>(host.data());
   StepRows rows;
@@ -56,7 +56,7 @@ void GpuEvaluation::enqueue(const StepRows& rows, size_t slot) {
   auto* const current = reinterpret_cast<cuda::StepEntry*>(entry_.data());
   cuda::launch(worker_.stream(),
                cuda::NextTestBatch{.entries = entry(0),
-                                   .count = worker_.session.test_batches->steps(),
+                                   .count = worker_.session.batches.test->steps(),
                                    .done = sums(),
                                    .entry = current},
                1);
@@ -72,7 +72,7 @@ void GpuEvaluation::keep_results(const GpuBinding& b) {
   const auto result = [&](ValueId v) {
     return v == kNoValue ? nullptr : reinterpret_cast<const double*>(b.view(v).data);
   };
-  const bool weighs = worker_.session.divisor == Divisor::targets;
+  const bool weighs = worker_.session.model.divisor == Divisor::targets;
   cuda::launch(worker_.stream(),
                cuda::AddTestBatch{.loss = result(graph.loss),
                                   .weight = weighs ? result(graph.target_weight) : nullptr,
@@ -91,7 +91,7 @@ StepShape GpuEvaluation::shape_of_batch(const StepRows& rows) const {
 }
 
 bool GpuEvaluation::warm(const StepRows& rows) const {
-  return worker_.session.spec.graphs && graphs_.warm(shape_of_batch(rows));
+  return worker_.session.settings.spec.graphs && graphs_.warm(shape_of_batch(rows));
 }
 
 // Enqueues `batches` batches of the same shape, `first` being the first of them.
@@ -125,7 +125,7 @@ void GpuEvaluation::add_metrics(const GpuBinding& b) {
 // Enqueues all test batches of this GPU, several per launch. Returns the number of their samples.
 int64_t GpuEvaluation::launch_all(std::span<const uint32_t> order,
                                   const StepExecutor::BatchesDone& done) {
-  const BatchPartitioner& batches = *worker_.session.test_batches;
+  const BatchPartitioner& batches = *worker_.session.batches.test;
   StepRows rows, first;  // first: the first of the batches that wait for a launch
   StepInput input{.rows = &first, .order = order};
   size_t waiting = 0, most = 1;
@@ -162,7 +162,7 @@ int64_t GpuEvaluation::launch_all(std::span<const uint32_t> order,
 // The same on a GPU that has some stages of the model.
 int64_t GpuEvaluation::run_in_stages(std::span<const uint32_t> order,
                                      const StepExecutor::BatchesDone& done) {
-  const BatchPartitioner& batches = *worker_.session.test_batches;
+  const BatchPartitioner& batches = *worker_.session.batches.test;
   StepRows rows;
   int64_t samples = 0;
   for (int64_t batch = 0; batch < batches.steps(); ++batch) {
@@ -211,7 +211,7 @@ void GpuEvaluation::download_sums(int64_t samples) {
   const cuda::DeviceBuffer state(worker_.api(), MemoryKind::pinned, sizeof(cuda::StepState));
   worker_.stream().copy(back.data(), sums_.data(), back.bytes());
   worker_.stream().copy(state.data(), worker_.context.state, sizeof(cuda::StepState));
-  session.stages_are_processes() ? worker_.wait() : worker_.stream().synchronise();
+  session.devices.stages_are_processes() ? worker_.wait() : worker_.stream().synchronise();
   check_data(reinterpret_cast<const cuda::StepState*>(state.data())->bad);
   if (!worker_.stages.has_last()) return;
   const auto& found = *reinterpret_cast<const cuda::TestSums*>(back.data());
@@ -220,7 +220,7 @@ void GpuEvaluation::download_sums(int64_t samples) {
 }
 
 Evaluation GpuEvaluation::run(const StepExecutor::BatchesDone& done) {
-  const std::vector<uint32_t> order = worker_.session.test_order();
+  const std::vector<uint32_t> order = worker_.session.data.test_order();
   if (worker_.stages.has_last()) clear_evaluation(worker_.buffers, worker_.shard);
   if (prefetch_ != nullptr) {
     if (worker_.gpus.first_of_rank()) prefetch_->begin(order);

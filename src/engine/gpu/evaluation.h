@@ -15,7 +15,7 @@
 
 namespace dpt {
 
-// Thread: the worker's. REQUIRES: session.test; all references outlive it.
+// Thread: the worker's. REQUIRES: session.data.test; all references outlive it.
 class GpuEvaluation {
  public:
   // batch_input: of the evaluated set; null: this GPU reads none. stages: null: this GPU has all

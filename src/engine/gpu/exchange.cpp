@@ -10,7 +10,9 @@
 namespace dpt {
 
 size_t GpuExchange::bytes(const Session& s, const GpuShare& share) {
-  return s.exchange.compress && s.topology.replicas() > 1 ? share.trained() * sizeof(uint16_t) : 0;
+  return s.devices.exchange.compress && s.devices.topology.replicas() > 1
+             ? share.trained() * sizeof(uint16_t)
+             : 0;
 }
 
 GpuExchange::GpuExchange(const Session& session, const Buffers& buffers, const GpuShare& share,
@@ -24,14 +26,15 @@ GpuExchange::GpuExchange(const Session& session, const Buffers& buffers, const G
       gpus_(gpus),
       update_(update) {
   halves_ = cuda::DeviceBuffer(context.api, cuda::MemoryKind::device, bytes(session, share));
-  if (session.sums_on_host()) {
-    if (session.exchange.compress) compressed_.emplace(*session.exchange.compress, buffers_);
+  if (session.devices.sums_on_host()) {
+    if (session.devices.exchange.compress)
+      compressed_.emplace(*session.devices.exchange.compress, buffers_);
     const auto pinned = [&](size_t bytes) {
       return cuda::DeviceBuffer(context.api, cuda::MemoryKind::pinned, bytes);
     };
     gradients_ = pinned(update.gradient_bytes());
     terms_ = pinned(std::max(2 * GpuUpdate::losses_of_step(session),
-                             static_cast<size_t>(session.topology.replicas())) *
+                             static_cast<size_t>(session.devices.topology.replicas())) *
                     sizeof(double));
     made_ = context.api.make_event();
     return;
@@ -42,9 +45,9 @@ GpuExchange::GpuExchange(const Session& session, const Buffers& buffers, const G
   made_ = context.api.make_event();
   summed_ = context.api.make_event();
   size_t sums = 0;  // of one shard
-  for (const auto* programs : {&session.programs, &session.last_programs})
+  for (const auto* programs : {&session.model.programs, &session.model.last_programs})
     for (const auto& [rows, program] : *programs) sums = std::max(sums, program.sum_bytes);
-  if (session.spec.sync_batch_norm && sums > 0)
+  if (session.settings.spec.sync_batch_norm && sums > 0)
     zeros_ = cuda::DeviceBuffer(context.api, cuda::MemoryKind::device, sums);
 }
 
@@ -65,7 +68,8 @@ void GpuExchange::call(const PlanStep& step, const Terms& terms) {
       return sum(buckets_[static_cast<size_t>(step.bucket)]);
     case Quantity::squares:  // the others' elements are 0
       return all_->all_reduce(*stream_, update_.norm_partials(),
-                              static_cast<size_t>(session_.topology.replicas()), DType::f64);
+                              static_cast<size_t>(session_.devices.topology.replicas()),
+                              DType::f64);
     case Quantity::weights:
       return gather_weights();
     default:
@@ -79,7 +83,7 @@ void GpuExchange::wait() {
 }
 
 void GpuExchange::sum(const Bucket& bucket) {
-  const auto& half = session_.exchange.compress;
+  const auto& half = session_.devices.exchange.compress;
   if (!half)
     return sum_in_place(reinterpret_cast<std::byte*>(update_.gradient() + bucket.begin),
                         bucket.count(), DType::f32);
@@ -90,9 +94,10 @@ void GpuExchange::sum(const Bucket& bucket) {
 
 // Sums over replicas; with `shard: optimizer` this GPU only receives the sum of its piece.
 void GpuExchange::sum_in_place(std::byte* data, size_t count, DType dtype) {
-  if (!session_.exchange.shard_states) return all_->all_reduce(*stream_, data, count, dtype);
-  all_->reduce_scatter(*stream_, data, count / static_cast<size_t>(session_.topology.replicas()),
-                       dtype);
+  if (!session_.devices.exchange.shard_states)
+    return all_->all_reduce(*stream_, data, count, dtype);
+  all_->reduce_scatter(*stream_, data,
+                       count / static_cast<size_t>(session_.devices.topology.replicas()), dtype);
 }
 
 void GpuExchange::write_halves(cuda::Stream& stream, const Bucket& e) {
@@ -102,7 +107,7 @@ void GpuExchange::write_halves(cuda::Stream& stream, const Bucket& e) {
                                       reinterpret_cast<Half*>(halves(e.begin))},
            static_cast<int64_t>(e.count()));
   };
-  *session_.exchange.compress == DType::bf16 ? convert(cuda::Bf16{}) : convert(cuda::F16{});
+  *session_.devices.exchange.compress == DType::bf16 ? convert(cuda::Bf16{}) : convert(cuda::F16{});
 }
 
 void GpuExchange::read_halves(cuda::Stream& stream, const Bucket& e) {
@@ -112,7 +117,7 @@ void GpuExchange::read_halves(cuda::Stream& stream, const Bucket& e) {
                                       update_.gradient() + e.begin},
            static_cast<int64_t>(e.count()));
   };
-  *session_.exchange.compress == DType::bf16 ? convert(cuda::Bf16{}) : convert(cuda::F16{});
+  *session_.devices.exchange.compress == DType::bf16 ? convert(cuda::Bf16{}) : convert(cuda::F16{});
 }
 
 void GpuExchange::sum_now(std::byte* data, const TensorDesc& desc) {
@@ -150,7 +155,7 @@ void GpuExchange::start_terms(const Terms& terms) {
 }
 
 void GpuExchange::gather_weights() {
-  const auto gpus = static_cast<size_t>(session_.topology.replicas());
+  const auto gpus = static_cast<size_t>(session_.devices.topology.replicas());
   cuda::CallGroup group(*all_);
   for (const Bucket& b : buckets_)
     all_->all_gather(*stream_, update_.weights() + b.begin * sizeof(float), b.count() / gpus,
@@ -178,14 +183,14 @@ void GpuExchange::copy_to_host(Quantity what, const Terms& terms) {
 
 void GpuExchange::sum_on_host(Quantity what, const Terms& terms) {
   if (what == Quantity::gradients) {
-    const auto replicas = static_cast<size_t>(session_.topology.replicas());
+    const auto replicas = static_cast<size_t>(session_.devices.topology.replicas());
     const auto own = static_cast<size_t>(gpus_.replica());
     const size_t trained = share_.trained();
     return sum_shards(trained * own / replicas, trained * (own + 1) / replicas);
   }
   auto* const host = reinterpret_cast<double*>(terms_.data());
   std::fill_n(host, 2 * terms.count, 0.0);
-  host[0] = sum_over_shards(session_.topology.shards,
+  host[0] = sum_over_shards(session_.devices.topology.shards,
                             [&](int s) { return buffers_.result(steps_, s).*field_of(what); });
   host[terms.count] = buffers_.result(steps_, 0).*field_of(what);
 }
@@ -236,7 +241,8 @@ void GpuExchange::bring_gradients() {
 // The sum is stored in shard 0's gradients.
 void GpuExchange::sum_shards(size_t begin, size_t end) {
   std::vector<float*> gradients;
-  for (int s = 0; s < session_.topology.shards; ++s) gradients.push_back(buffers_.gradient(s));
+  for (int s = 0; s < session_.devices.topology.shards; ++s)
+    gradients.push_back(buffers_.gradient(s));
   share_.each(begin, end, [&](size_t from, size_t, size_t count) {
     if (compressed_)
       compressed_->sum({from, from + count}, gradients[0] + from);
@@ -252,7 +258,7 @@ void GpuExchange::share_norm_partials_on_hosts() {
   wait_for_gpu();
   std::ranges::copy(gpus_.all(terms[0]), terms);
   context_.stream.copy(norm_partials, terms,
-                       static_cast<size_t>(session_.topology.replicas()) * sizeof(double));
+                       static_cast<size_t>(session_.devices.topology.replicas()) * sizeof(double));
 }
 
 // Each replica's pieces of the weights go to shared memory, then all of them to each GPU.

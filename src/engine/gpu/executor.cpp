@@ -20,7 +20,7 @@ namespace {
 // Bytes of the largest micro-batch's input or target.
 size_t largest_input(const Session& s, ValueId Graph::*value) {
   size_t most = 0;
-  for (const auto* programs : {&s.programs, &s.test_programs})
+  for (const auto* programs : {&s.model.programs, &s.model.test_programs})
     for (const auto& [rows, p] : *programs)
       most = std::max(most, p.graph[p.graph.*value].desc.bytes());
   return most;
@@ -31,13 +31,14 @@ size_t largest_input(const Session& s, ValueId Graph::*value) {
 GpuExecutor::Needs GpuExecutor::needs(const Session& s, int device) {
   const GpuShare share(s, device);
   const size_t stored = share.trained() * sizeof(float);
-  const auto replicas = static_cast<size_t>(s.topology.replicas());
-  return {
-      .weights = share.elements() * sizeof(float),
-      .gradients = (s.batches->accumulate() > 1 ? 2 : 1) * stored + GpuExchange::bytes(s, share),
-      .states = GpuUpdate::state_bytes(s, share),
-      .activations = s.topology.devices_per_replica > 1 ? Arenas::bytes_on(s, device) / replicas
-                                                        : GpuBindingTable::activation_bytes(s)};
+  const auto replicas = static_cast<size_t>(s.devices.topology.replicas());
+  return {.weights = share.elements() * sizeof(float),
+          .gradients =
+              (s.batches.train->accumulate() > 1 ? 2 : 1) * stored + GpuExchange::bytes(s, share),
+          .states = GpuUpdate::state_bytes(s, share),
+          .activations = s.devices.topology.devices_per_replica > 1
+                             ? Arenas::bytes_on(s, device) / replicas
+                             : GpuBindingTable::activation_bytes(s)};
 }
 
 GpuExecutor::GpuExecutor(const Session& session, const Buffers& buffers, const GpuTeam& gpus,
@@ -69,17 +70,17 @@ GpuExecutor::GpuExecutor(const Session& session, const Buffers& buffers, const G
               .shard = gpus_.replica(),
               .share = share_,
               .context = context_,
-              .stages = StagesOfDevice(session.graph, gpus_.device()),
+              .stages = StagesOfDevice(session.model.graph, gpus_.device()),
               .wait = [this] { wait(); }},
       launch_queue_(context_, worker_.shard, session.parameter_groups.groups.size(), wait_for_),
       update_(session, worker_.shard, share_, context_, launch_queue_),
       weights_(worker_, update_),
       graphs_(*stream_) {
-  context_.tf32 = session_.tf32;
-  if (session_.topology.devices_per_replica > 1)
+  context_.tf32 = session_.precision.tf32;
+  if (session_.devices.topology.devices_per_replica > 1)
     stages_ = make_gpu_stages(session_, context_, gpus_);
   bindings_.emplace(worker_, update_, stages_.get());
-  if (session_.topology.replicas() > 1) make_exchange();
+  if (session_.devices.topology.replicas() > 1) make_exchange();
   step_.emplace(worker_, GpuStep::Uses{.bindings = *bindings_,
                                        .update = update_,
                                        .launch_queue = launch_queue_,
@@ -87,7 +88,7 @@ GpuExecutor::GpuExecutor(const Session& session, const Buffers& buffers, const G
                                        .gather = gather_.get(),
                                        .stages = stages_.get()});
   make_batch_inputs(samples);  // last: data sets get the rest of the GPU's memory
-  upload_state(0, GradientScaler(session_.scaler).state());
+  upload_state(0, GradientScaler(session_.precision.scaler).state());
   update_.upload(worker_.buffers);
 }
 
@@ -95,7 +96,7 @@ void GpuExecutor::make_exchange() {
   exchange_ = std::make_unique<GpuExchange>(session_, worker_.buffers, share_, context_, gpus_,
                                             update_, stages_ ? stages_->calls() : nullptr);
   communicator_ = exchange_->communicator();
-  if (session_.topology.loss_device >= 0)
+  if (session_.devices.topology.loss_device >= 0)
     gather_ = std::make_unique<GpuGather>(session_, context_, gpus_, *exchange_,
                                           bindings_->memory(ProgramKind::train, 0));
 }
@@ -117,10 +118,10 @@ std::unique_ptr<GpuExecutor> make_gpu_executor(const Session& s, const Buffers& 
                                                int worker, const GpuAccess& access,
                                                const StepExecutor::Samples& samples,
                                                PlanStepClock* clock) {
-  const int gpu = s.gpu_of_worker.at(static_cast<size_t>(worker));
+  const int gpu = s.devices.gpu_of_worker.at(static_cast<size_t>(worker));
   return std::make_unique<GpuExecutor>(
-      s, buffers, GpuTeam(team, worker, s.topology.devices_per_replica, access), access.open(gpu),
-      samples, clock);
+      s, buffers, GpuTeam(team, worker, s.devices.topology.devices_per_replica, access),
+      access.open(gpu), samples, clock);
 }
 
 // Waits for everything enqueued on the stream.
@@ -137,7 +138,7 @@ void GpuExecutor::resume(int64_t updates, const GradientScaler::State& scaler) {
 // Sets the state that steps start from.
 void GpuExecutor::upload_state(int64_t updates, const GradientScaler::State& scaler) {
   const cuda::DeviceBuffer host(*api_, MemoryKind::pinned, sizeof(StepState));
-  new (host.data()) StepState{.seed = static_cast<uint64_t>(session_.spec.seed),
+  new (host.data()) StepState{.seed = static_cast<uint64_t>(session_.settings.spec.seed),
                               .loss_scale = scaler.scale,
                               .updates = updates,
                               .growth_tracker = scaler.growth_tracker};
@@ -162,12 +163,12 @@ size_t GpuExecutor::room_for_data() {
 void GpuExecutor::make_batch_inputs(const Samples& samples) {
   size_t free_bytes = room_for_data();
   const BatchInputRequest request{
-      .loader = *session_.loader,
+      .loader = *session_.data.loader,
       .context = context_,
-      .micro_batches = static_cast<size_t>(session_.batches->accumulate()),
+      .micro_batches = static_cast<size_t>(session_.batches.train->accumulate()),
       .input_bytes = worker_.stages.has_first() ? largest_input(session_, &Graph::input) : 0,
       .target_bytes = worker_.stages.has_last() ? largest_input(session_, &Graph::target) : 0,
-      .seed = static_cast<uint64_t>(session_.spec.seed),
+      .seed = static_cast<uint64_t>(session_.settings.spec.seed),
       .prefetch = samples.train,
       .team = gpus_.team(),
       .shard = worker_.shard,
@@ -177,13 +178,13 @@ void GpuExecutor::make_batch_inputs(const Samples& samples) {
   const auto resident = [&](const BatchLoader& loader) {
     return gpus_.largest(has_inputs && !fits_on_gpu(loader, free_bytes) ? 1 : 0) == 0;
   };
-  const bool here = resident(*session_.loader);
+  const bool here = resident(*session_.data.loader);
   if (has_inputs) batch_input_ = make_batch_input(request, here, free_bytes);
   step_->set_input(batch_input_.get());
-  if (!session_.test) return;
-  const bool test_here = resident(*session_.test_loader);
+  if (!session_.data.test) return;
+  const bool test_here = resident(*session_.data.test_loader);
   if (has_inputs)
-    test_batch_input_ = make_batch_input({.loader = *session_.test_loader,
+    test_batch_input_ = make_batch_input({.loader = *session_.data.test_loader,
                                           .context = context_,
                                           .micro_batches = 1,
                                           .input_bytes = request.input_bytes,
@@ -199,7 +200,7 @@ void GpuExecutor::make_batch_inputs(const Samples& samples) {
 }
 
 bool GpuExecutor::captures(const StepRows& rows) const {
-  return session_.captures_steps() && graphs_.warm(shape_of(rows));
+  return session_.devices.captures_steps() && graphs_.warm(shape_of(rows));
 }
 
 size_t GpuExecutor::steps_together(const StepRows& rows) {
@@ -253,7 +254,7 @@ void GpuExecutor::launch(StepLoop& loop, std::span<const LaunchQueue::Step> step
   const size_t slot = batch_input_ ? batch_input_->make(steps[0].input) : 0;
   // With a loss scale, submitted steps may still be skipped, so the next update's number is not
   // known yet: send the formulas of all possible ones.
-  const bool unsure = session_.scaler.on;
+  const bool unsure = session_.precision.scaler.on;
   const auto under_way = static_cast<int64_t>(launch_queue_.steps());
   const int64_t first = loop.updates() + (unsure ? 0 : under_way);
   formulas_.clear();
@@ -296,7 +297,7 @@ StepResult GpuExecutor::result(const StepRows& rows, const cuda::StepReport& rep
   check_data(report.bad);
   int64_t rank0_samples = 0;
   for (const MicroBatch& micro : rows.micro) rank0_samples += micro[0].rows.count();
-  const bool weighted = session_.divisor == Divisor::targets;
+  const bool weighted = session_.model.divisor == Divisor::targets;
   StepResult out = result_of(
       session_,
       {.loss = report.loss,
@@ -304,7 +305,8 @@ StepResult GpuExecutor::result(const StepRows& rows, const cuda::StepReport& rep
        .rank0_loss = report.first_loss,
        .rank0_divisor = weighted ? report.first_weight : natural_divisor(session_, rank0_samples)});
   out.norm = report.norm;
-  out.overflowed = session_.scaler.on && report.skip != 0;  // of the loss or of the gradients
+  out.overflowed =
+      session_.precision.scaler.on && report.skip != 0;  // of the loss or of the gradients
   out.stop = stop_;
   return out;
 }

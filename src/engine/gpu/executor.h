@@ -38,8 +38,8 @@ namespace dpt {
 
 class GpuExecutor : public StepExecutor {
  public:
-  // Thread: the one that made `api`, for all calls. REQUIRES: session.on_gpu(); `buffers` hold the
-  // initial weights.
+  // Thread: the one that made `api`, for all calls. REQUIRES: session.devices.on_gpu(); `buffers`
+  // hold the initial weights.
   GpuExecutor(const Session& session, const Buffers& buffers, const GpuTeam& gpus,
               std::unique_ptr<cuda::DeviceApi> api, const Samples& samples,
               PlanStepClock* clock = nullptr);

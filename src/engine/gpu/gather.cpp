@@ -41,30 +41,30 @@ GpuGather::Crossing GpuGather::crossing_of(const Program& p) {
 
 size_t GpuGather::bytes(const Session& s) {
   size_t most = 0;
-  for (const auto& [rows, program] : s.programs) {
+  for (const auto& [rows, program] : s.model.programs) {
     const Crossing c = crossing_of(program);
     most = std::max(most, cuda::aligned(c.end - c.begin));
   }
-  return most * static_cast<size_t>(s.topology.shards - 1);
+  return most * static_cast<size_t>(s.devices.topology.shards - 1);
 }
 
-bool GpuGather::here() const { return gpus_.worker() == session_.topology.loss_device; }
+bool GpuGather::here() const { return gpus_.worker() == session_.devices.topology.loss_device; }
 
 GpuGather::GpuGather(const Session& session, cuda::DeviceContext& context, GpuTeam& gpus,
                      GpuExchange& exchange, const GpuBinding::BufferPointers& memory)
     : session_(session), context_(context), gpus_(gpus), exchange_(exchange) {
-  for (const auto& [rows, program] : session.programs)
+  for (const auto& [rows, program] : session.model.programs)
     crossings_.emplace(&program, crossing_of(program));
   if (here()) {
     static constexpr Part kLoss[] = {Part::loss};
-    const size_t others = static_cast<size_t>(session.topology.shards - 1);
+    const size_t others = static_cast<size_t>(session.devices.topology.shards - 1);
     loss_buffers_ = cuda::DeviceBuffer(context.api, cuda::MemoryKind::device, bytes(session));
     size_t next = 0;
-    for (int shard = 0; shard < session.topology.shards; ++shard) {
+    for (int shard = 0; shard < session.devices.topology.shards; ++shard) {
       if (shard == gpus.worker()) continue;
       std::byte* const buffer = loss_buffers_.data() + next++ * (loss_buffers_.bytes() / others);
       gpus.publish(shard, buffer);
-      for (const auto& [rows, program] : session.programs) {
+      for (const auto& [rows, program] : session.model.programs) {
         GpuBinding::BufferPointers its = memory;
         // Only the range that crosses is allocated, so the base address is shifted down by its
         // offset.
@@ -76,7 +76,8 @@ GpuGather::GpuGather(const Session& session, cuda::DeviceContext& context, GpuTe
   }
   gpus.barrier();
   if (!here() && !exchange.by_nccl())
-    context.api.reach(session.gpu_of_worker.at(static_cast<size_t>(session.topology.loss_device)));
+    context.api.reach(session.devices.gpu_of_worker.at(
+        static_cast<size_t>(session.devices.topology.loss_device)));
 }
 
 void GpuGather::gather(const Micro& micro, const GpuBinding* b) {
@@ -91,9 +92,9 @@ void GpuGather::scatter(const Micro& micro, const GpuBinding* b) {
 
 // there: copies to the loss's GPU; else copies back.
 void GpuGather::pass(const Micro& micro, const GpuBinding* own, bool there) {
-  const int loss = session_.topology.loss_device;
+  const int loss = session_.devices.topology.loss_device;
   transfers_.clear();
-  for (int shard = 0; shard < session_.topology.shards; ++shard) {
+  for (int shard = 0; shard < session_.devices.topology.shards; ++shard) {
     const int64_t rows = micro[static_cast<size_t>(shard)].rows.count();
     if (rows == 0 || shard == loss || (!here() && shard != gpus_.worker())) continue;
     const GpuBinding& b = here() ? of(shard, rows) : *own;
@@ -120,7 +121,7 @@ void GpuGather::copy(const GpuBinding& own, bool there) {
 }
 
 GpuBinding& GpuGather::of(int shard, int64_t rows) const {
-  const size_t programs = session_.programs.size();
+  const size_t programs = session_.model.programs.size();
   const auto before = static_cast<size_t>(shard - (shard > gpus_.worker() ? 1 : 0));
   for (size_t p = 0; p < programs; ++p) {
     GpuBinding& b = *loss_[before * programs + p];

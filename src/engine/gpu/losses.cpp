@@ -14,7 +14,7 @@ GpuLosses::GpuLosses(const GpuWorker& worker, const GpuBindingTable& bindings, G
       launch_queue_(launch_queue),
       exchange_(exchange),
       gather_(gather),
-      micro_batches_(static_cast<size_t>(worker.session.batches->accumulate())),
+      micro_batches_(static_cast<size_t>(worker.session.batches.train->accumulate())),
       target_weights_(worker.api(), cuda::MemoryKind::device, 2 * micro_batches_ * sizeof(double)) {
 }
 
@@ -50,7 +50,7 @@ const std::byte* GpuLosses::run(const StepRows& rows, size_t micro, GpuBinding* 
   }
   if (b) b->run(Part::loss, worker_.stages.last());
   const std::byte* const loss = b ? b->view(b->program().graph.loss).data : nullptr;
-  const bool alone = !exchange_ && worker_.session.topology.devices_per_replica == 1;
+  const bool alone = !exchange_ && worker_.session.devices.topology.devices_per_replica == 1;
   if (alone && GpuUpdate::losses_of_step(worker_.session) == 1) return loss;
   update_.keep_loss(micro, loss);
   return nullptr;
@@ -58,7 +58,7 @@ const std::byte* GpuLosses::run(const StepRows& rows, size_t micro, GpuBinding* 
 
 // One GPU computes the loss of all shards' rows; the others keep zeros.
 void GpuLosses::run_all(const StepRows& rows, size_t micro, GpuBinding* b) {
-  const auto shards = static_cast<size_t>(worker_.session.topology.shards);
+  const auto shards = static_cast<size_t>(worker_.session.devices.topology.shards);
   for (size_t s = 0; s < shards; ++s) {
     const int64_t count = rows.micro[micro][s].rows.count();
     const std::byte* loss = nullptr;
@@ -79,7 +79,7 @@ void GpuLosses::decide(size_t step, const std::byte* only_loss) {
 
 void GpuLosses::report_rank0(size_t step) {
   const GpuExchange::Terms losses = terms_of(Quantity::loss), weights = terms_of(Quantity::divisor);
-  const bool weighted = worker_.session.divisor == Divisor::targets;
+  const bool weighted = worker_.session.model.divisor == Divisor::targets;
   cuda::launch(
       worker_.stream(),
       cuda::ReportFirst{.losses = losses.data + losses.count,

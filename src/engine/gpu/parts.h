@@ -29,7 +29,7 @@ class GpuParts {
   }
 
  private:
-  bool syncs() const { return exchange_ && worker_.session.spec.sync_batch_norm; }
+  bool syncs() const { return exchange_ && worker_.session.settings.spec.sync_batch_norm; }
   void sum_result(const Program& program, const Instruction& i, const GpuBinding* b);
 
   const GpuWorker& worker_;

@@ -21,7 +21,9 @@ void ReplicaWeights::check_equal() {
 
 void ReplicaWeights::share_running_statistics() {
   const Session& session = worker_.session;
-  if (session.topology.replicas() == 1 || session.layout.trainable == session.layout.total) return;
+  if (session.devices.topology.replicas() == 1 ||
+      session.model.layout.trainable == session.model.layout.total)
+    return;
   const size_t begin = worker_.share.trained(), end = worker_.share.elements();
   if (worker_.shard == 0) update_.read(begin, end, worker_.buffers.weights());
   worker_.gpus.barrier();

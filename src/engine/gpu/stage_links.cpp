@@ -22,12 +22,13 @@ StageLinks::StageLinks(const Session& session, cuda::DeviceContext& context, Gpu
       crossed_[slot(stage, chunk)] = context.api.make_event();
     }
   // Memory of other devices is never accessed, so any address will do for them.
-  arenas_.emplace(session, std::vector(static_cast<size_t>(session.topology.devices_per_replica),
-                                       activations_.data()));
+  arenas_.emplace(session,
+                  std::vector(static_cast<size_t>(session.devices.topology.devices_per_replica),
+                              activations_.data()));
 }
 
 size_t StageLinks::slot(int stage, size_t chunk) const {
-  return static_cast<size_t>(stage * session_.batches->accumulate()) + chunk;
+  return static_cast<size_t>(stage * session_.batches.train->accumulate()) + chunk;
 }
 
 void StageLinks::pass(std::byte* data, size_t bytes, int from, int to) {
@@ -95,14 +96,14 @@ void StageLinks::follow(const StageOp& op, const GpuBinding* b) {
 
 // A stage's slot is free again when the batch that used it has been transferred.
 void StageLinks::begin_test(int stage, int64_t batch) {
-  if (const int64_t there = session_.same_slot_before(stage, batch); there >= 0)
+  if (const int64_t there = session_.model.same_slot_before(stage, batch); there >= 0)
     wait_for_crossed(slot(stage, slot_of(there)));
 }
 
 // Limits how far the host runs ahead, so that a wait never takes as long as a whole evaluation.
 void StageLinks::end_test(int stage, int64_t batch) {
   cuda::Event& made = *made_[slot(stage, slot_of(batch))];
-  if (batch >= session_.slot_count()) gpus_.wait(made);
+  if (batch >= session_.model.slot_count) gpus_.wait(made);
   context_.stream.record(made);
 }
 
@@ -123,7 +124,7 @@ void StageLinks::join() {
 
 bool StageLinks::gather_norm_partials(GpuUpdate& update) {
   if (update.looks())
-    for (int d = 0; d < session_.topology.devices_per_replica; ++d)
+    for (int d = 0; d < session_.devices.topology.devices_per_replica; ++d)
       pass(reinterpret_cast<std::byte*>(update.device_norm_partials() + d), sizeof(double), d,
            device_of(last()));
   return has(last());

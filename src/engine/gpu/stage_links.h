@@ -31,8 +31,8 @@ namespace dpt {
 
 class StageLinks final : public GpuStages {
  public:
-  // Called on all workers; waits for the others. REQUIRES: session.stages_are_processes(); all
-  // references outlive it.
+  // Called on all workers; waits for the others. REQUIRES: session.devices.stages_are_processes();
+  // all references outlive it.
   StageLinks(const Session& session, cuda::DeviceContext& context, GpuTeam& gpus);
 
   std::unique_ptr<Kernel> copy(const Copy& way) override;

@@ -7,11 +7,12 @@ namespace dpt {
 
 StageThreads::StageThreads(const Session& session, cuda::DeviceContext& context, GpuTeam& gpus)
     : GpuStages(session, context, gpus),
-      posted_(static_cast<size_t>(session.topology.devices_per_replica)) {
+      posted_(static_cast<size_t>(session.devices.topology.devices_per_replica)) {
   cuda::DeviceApi& api = context.api;
   shared_.activations = activations_.data();
   shared_.decision = decision_.data();
-  shared_.done.resize(static_cast<size_t>(session.graph.stages() * session.batches->accumulate()));
+  shared_.done.resize(
+      static_cast<size_t>(session.model.graph.stages() * session.batches.train->accumulate()));
   for (const StageOp& op : ops_of(gpus_.device()))
     done(shared_, op.stage, static_cast<size_t>(op.chunk), op.backward) = api.make_event();
   shared_.measured = api.make_event();
@@ -20,8 +21,8 @@ StageThreads::StageThreads(const Session& session, cuda::DeviceContext& context,
   peer_access_.emplace(gpus_, context_.stream);
   gpus_.barrier();
   std::vector<std::byte*> begins;
-  for (int d = 0; d < session_.topology.devices_per_replica; ++d) {
-    api.reach(session.gpu_of_worker[static_cast<size_t>(gpus_.worker_of(d))]);
+  for (int d = 0; d < session_.devices.topology.devices_per_replica; ++d) {
+    api.reach(session.devices.gpu_of_worker[static_cast<size_t>(gpus_.worker_of(d))]);
     begins.push_back(of(d).activations);
   }
   arenas_.emplace(session_, begins);
@@ -50,7 +51,7 @@ StageThreads::PeerAccess::~PeerAccess() {
 
 std::unique_ptr<cuda::Event>& StageThreads::done(Shared& of, int stage, size_t chunk,
                                                  bool backward) const {
-  const auto chunks = static_cast<size_t>(session_.batches->accumulate());
+  const auto chunks = static_cast<size_t>(session_.batches.train->accumulate());
   return of.done[static_cast<size_t>(stage) * chunks + chunk][backward ? 1 : 0];
 }
 
@@ -81,7 +82,7 @@ bool StageThreads::gather_norm_partials(GpuUpdate& update) {
   shared_.norm_partials = update.device_norm_partials() + gpus_.device();
   record_event(*shared_.measured);
   if (!has(last())) return false;
-  for (int d = 0; d < session_.topology.devices_per_replica; ++d) {
+  for (int d = 0; d < session_.devices.topology.devices_per_replica; ++d) {
     if (d == gpus_.device()) continue;
     wait_for(d, static_cast<uint32_t>(ops_of(d).size()) + 1, *of(d).measured);
     if (update.looks())
@@ -103,7 +104,7 @@ const cuda::StepState* StageThreads::receive_decision() {
 }
 
 void StageThreads::end_step() {
-  for (int d = 0; d < session_.topology.devices_per_replica; ++d)
+  for (int d = 0; d < session_.devices.topology.devices_per_replica; ++d)
     posted_[static_cast<size_t>(d)] +=
         static_cast<uint32_t>(ops_of(d).size()) + (d == device_of(last()) ? 2 : 1);
 }
@@ -112,7 +113,7 @@ void StageThreads::end_step() {
 // reads that batch afterwards.
 void StageThreads::begin_test(int stage, int64_t batch) {
   if (stage > 0) wait_for_test(stage - 1, batch);
-  if (const int64_t there = session_.same_slot_before(stage, batch); there >= 0)
+  if (const int64_t there = session_.model.same_slot_before(stage, batch); there >= 0)
     wait_for_test(last(), there);
 }
 
@@ -128,7 +129,7 @@ void StageThreads::end_evaluation(int64_t batches) {
 void StageThreads::wait_for_test(int stage, int64_t batch) {
   if (has(stage)) return;
   const int device = device_of(stage);
-  wait_for(device, static_cast<uint32_t>(session_.test_parts_until(stage, batch)),
+  wait_for(device, static_cast<uint32_t>(session_.model.test_parts_until(stage, batch)),
            *done(of(device), stage, slot_of(batch), false));
 }
 

@@ -13,9 +13,9 @@ GpuStages::GpuStages(const Session& session, cuda::DeviceContext& context, GpuTe
       gpus_(gpus),
       activations_(context.api, MemoryKind::device,
                    Arenas::bytes_on(session, gpus.device()) /
-                       static_cast<size_t>(session.topology.replicas())),
+                       static_cast<size_t>(session.devices.topology.replicas())),
       decision_(context.api, MemoryKind::device, sizeof(cuda::StepState)),
-      slot_count_(static_cast<size_t>(session.slot_count())) {}
+      slot_count_(static_cast<size_t>(session.model.slot_count)) {}
 
 std::vector<int> GpuStages::own() const {
   std::vector<int> out;
@@ -28,7 +28,8 @@ size_t gpu_decision_bytes() { return sizeof(cuda::StepState); }
 
 std::unique_ptr<GpuStages> make_gpu_stages(const Session& session, cuda::DeviceContext& context,
                                            GpuTeam& gpus) {
-  if (session.stages_are_processes()) return std::make_unique<StageLinks>(session, context, gpus);
+  if (session.devices.stages_are_processes())
+    return std::make_unique<StageLinks>(session, context, gpus);
   return std::make_unique<StageThreads>(session, context, gpus);
 }
 

@@ -30,7 +30,7 @@ class GpuStages {
   GpuStages& operator=(const GpuStages&) = delete;
 
   bool has(int stage) const { return device_of(stage) == gpus_.device(); }
-  int last() const { return session_.graph.stages() - 1; }
+  int last() const { return session_.model.graph.stages() - 1; }
   std::vector<int> own() const;
 
   // A stage's memory for a chunk's activations, and its scratch within one part; null if another
@@ -80,7 +80,9 @@ class GpuStages {
 
  protected:
   virtual bool sees(int stage) const = 0;
-  int device_of(int stage) const { return session_.graph.stage_device[static_cast<size_t>(stage)]; }
+  int device_of(int stage) const {
+    return session_.model.graph.stage_device[static_cast<size_t>(stage)];
+  }
   size_t slot_of(int64_t batch) const { return static_cast<size_t>(batch) % slot_count_; }
   const cuda::StepState* decision() const {
     return reinterpret_cast<const cuda::StepState*>(decision_.data());

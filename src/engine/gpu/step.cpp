@@ -22,7 +22,7 @@ GpuStep::GpuStep(GpuWorker& worker, const Uses& uses)
       parts_(worker, uses.exchange),
       losses_(worker, uses.bindings, uses.update, uses.launch_queue, uses.exchange, uses.gather) {
   if (uses.stages || !uses.exchange || !uses.exchange->by_nccl()) return;
-  for (const auto* programs : {&worker.session.programs, &worker.session.last_programs})
+  for (const auto* programs : {&worker.session.model.programs, &worker.session.model.last_programs})
     for (const auto& [rows, program] : *programs)
       made_after_[&program] = made_after(program, worker.session.plan.buckets[0]);
 }
@@ -113,7 +113,7 @@ void GpuStep::execute(const PlanStep& s, InProgress& now) {
 
 void GpuStep::begin(const GpuBinding* b, const InProgress& now) {
   begin_batch(worker_, b, now.rows, now.micro, uses_.launch_queue.entry(now.step),
-              worker_.session.divisor != Divisor::targets);
+              worker_.session.model.divisor != Divisor::targets);
 }
 
 void GpuStep::load(const PlanStep& s, const InProgress& now) {
@@ -154,7 +154,7 @@ void GpuStep::run_stage(const PlanStep& s, const InProgress& now, GpuBinding* b)
 // Continues the backward part to the instruction that completes the step's bucket, or to its end.
 void GpuStep::run_backward(const PlanStep& s, InProgress& now, GpuBinding* b) {
   if (now.backward == 0 && !b && now.micro == 0)
-    uses_.update.no_gradients(0, worker_.session.layout.stored);
+    uses_.update.no_gradients(0, worker_.session.model.layout.stored);
   const Program& program = parts_.program_of(b);
   const size_t begin = now.backward;
   now.backward = s.until < 0 ? program.part(s.part).size()
@@ -165,8 +165,9 @@ void GpuStep::run_backward(const PlanStep& s, InProgress& now, GpuBinding* b) {
 
 template <class F>
 void GpuStep::each_stored(int stage, F f) const {
-  for (const UpdateRange& r : stored_ranges(worker_.session.graph, worker_.session.layout,
-                                            [&](int s) { return s == stage; })) {
+  for (const UpdateRange& r :
+       stored_ranges(worker_.session.model.graph, worker_.session.model.layout,
+                     [&](int s) { return s == stage; })) {
     const size_t begin = worker_.share.at(r.begin);
     f(begin, begin + r.count());
   }
@@ -178,7 +179,7 @@ void GpuStep::add_gradients(const PlanStep& s, const InProgress& now) {
     return each_stored(s.stage,
                        [&](size_t begin, size_t end) { uses_.update.add_gradients(begin, end); });
   const auto& buckets = worker_.session.plan.buckets;
-  const Bucket range = s.bucket < 0 ? Bucket{0, worker_.session.layout.stored}
+  const Bucket range = s.bucket < 0 ? Bucket{0, worker_.session.model.layout.stored}
                                     : buckets[0][static_cast<size_t>(s.bucket)];
   uses_.update.add_gradients(range.begin, range.end);
 }

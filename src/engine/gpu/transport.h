@@ -29,8 +29,8 @@ class GpuTransport {
   virtual cuda::Communicator* communicator() { return nullptr; }  // null: none
 };
 
-// Called on all workers; waits for the others. REQUIRES: session.stages_are_processes(); the
-// references outlive it.
+// Called on all workers; waits for the others. REQUIRES: session.devices.stages_are_processes();
+// the references outlive it.
 std::unique_ptr<GpuTransport> make_gpu_transport(const Session& session, cuda::DeviceApi& api,
                                                  GpuTeam& gpus);
 // Bytes of GpuTeam::room() that the carriers of all workers use together.

@@ -31,12 +31,13 @@ size_t partials_of(const std::vector<Bucket>& pieces) {
 }  // namespace
 
 size_t GpuUpdate::state_bytes(const Session& s, const GpuShare& share) {
-  return static_cast<size_t>(s.states()) * elements_of(own_pieces(s, share, 0)) * sizeof(float);
+  return static_cast<size_t>(s.settings.states()) * elements_of(own_pieces(s, share, 0)) *
+         sizeof(float);
 }
 
 size_t GpuUpdate::losses_of_step(const Session& s) {
-  return static_cast<size_t>(s.batches->accumulate()) *
-         static_cast<size_t>(s.topology.loss_device >= 0 ? s.topology.shards : 1);
+  return static_cast<size_t>(s.batches.train->accumulate()) *
+         static_cast<size_t>(s.devices.topology.loss_device >= 0 ? s.devices.topology.shards : 1);
 }
 
 GpuUpdate::GpuUpdate(const Session& session, int replica, const GpuShare& share,
@@ -45,8 +46,9 @@ GpuUpdate::GpuUpdate(const Session& session, int replica, const GpuShare& share,
       share_(share),
       context_(context),
       launch_queue_(launch_queue),
-      kind_(session.optimizer->step(session.spec.optimizer.settings, 1,
-                                    session.optimizer->lr(session.spec.optimizer.settings), {})),
+      kind_(session.settings.optimizer->step(
+          session.settings.spec.optimizer.settings, 1,
+          session.settings.optimizer->lr(session.settings.spec.optimizer.settings), {})),
       pieces_(own_pieces(session, share, replica)),
       elements_(elements_of(pieces_)),
       runs_(runs_of_groups()),
@@ -56,7 +58,7 @@ GpuUpdate::GpuUpdate(const Session& session, int replica, const GpuShare& share,
   };
   constexpr size_t kMostPinned = 32 * kMiB;
   const size_t stored = gradient_bytes();
-  const auto micro = static_cast<size_t>(session_.batches->accumulate());
+  const auto micro = static_cast<size_t>(session_.batches.train->accumulate());
   weights_ = device(share.elements() * sizeof(float));
   gradients_ = device(stored);
   if (micro > 1) more_ = device(stored);
@@ -66,9 +68,9 @@ GpuUpdate::GpuUpdate(const Session& session, int replica, const GpuShare& share,
       std::clamp<size_t>(std::max(weights_.bytes(), elements_ * sizeof(float)), 64, kMostPinned));
   losses_ = device(2 * losses_of_step(session) * sizeof(double));
   norm_total_ = device(sizeof(double));
-  norm_partials_ = device(
-      static_cast<size_t>(session.topology.replicas() + session.topology.devices_per_replica) *
-      sizeof(double));
+  norm_partials_ = device(static_cast<size_t>(session.devices.topology.replicas() +
+                                              session.devices.topology.devices_per_replica) *
+                          sizeof(double));
   context_.reserve(sizeof(double) * partials_of(pieces_));
 }
 
@@ -106,7 +108,7 @@ void GpuUpdate::download(const float* from, size_t begin, size_t end, F f) {
 template <class F>
 void GpuUpdate::each_state(F f) const {
   auto* at = reinterpret_cast<float*>(states_.data());
-  for (int i = 0; i < session_.states(); ++i)
+  for (int i = 0; i < session_.settings.states(); ++i)
     for (const Bucket& p : pieces_) {
       f(i, at, p);
       at += p.count();
@@ -178,13 +180,13 @@ void GpuUpdate::no_gradients(size_t begin, size_t end) {
 }
 
 void GpuUpdate::round_gradients() {
-  const cuda::RoundToHalf round{*session_.exchange.compress == DType::bf16};
+  const cuda::RoundToHalf round{*session_.devices.exchange.compress == DType::bf16};
   launch(context_.stream, cuda::Map<cuda::RoundToHalf, float>{round, gradient(), gradient()},
          static_cast<int64_t>(share_.trained()));
 }
 
 double GpuUpdate::norm_type() const {
-  const double type = session_.spec.clip.norm_type;
+  const double type = session_.settings.spec.clip.norm_type;
   return std::isinf(type) ? 0 : type;
 }
 
@@ -216,7 +218,7 @@ void GpuUpdate::measure() {
 
 void GpuUpdate::join_pieces() {
   if (looks() && !all_states())
-    combine(norm_partials(), session_.topology.replicas(),
+    combine(norm_partials(), session_.devices.topology.replicas(),
             device_norm_partials() + share_.device());
 }
 
@@ -227,12 +229,12 @@ void GpuUpdate::combine(const double* norm_partials, int count, double* to) cons
 }
 
 void GpuUpdate::decide_update(size_t step, const std::byte* loss) {
-  const ClipSpec& clip = session_.spec.clip;
-  const ScalerSettings& scaler = session_.scaler;
-  const bool several = session_.topology.devices_per_replica > 1;
+  const ClipSpec& clip = session_.settings.spec.clip;
+  const ScalerSettings& scaler = session_.precision.scaler;
+  const bool several = session_.devices.topology.devices_per_replica > 1;
   auto* const all = reinterpret_cast<double*>(norm_total_.data());
   if (looks() && several)
-    combine(device_norm_partials(), session_.topology.devices_per_replica, all);
+    combine(device_norm_partials(), session_.devices.topology.devices_per_replica, all);
   const double* const norm_partial = several ? all : device_norm_partials();
   launch(context_.stream,
          cuda::DecideUpdate{
@@ -246,7 +248,7 @@ void GpuUpdate::decide_update(size_t step, const std::byte* loss) {
              .max_norm = clip.max_norm.value_or(0),
              .scales = scaler.on,
              .rule = {scaler.growth_factor, scaler.backoff_factor, scaler.growth_interval},
-             .takes_empty = session_.takes_empty_steps},
+             .takes_empty = session_.model.takes_empty_steps},
          1);
 }
 
@@ -275,17 +277,17 @@ std::vector<GpuUpdate::Run> GpuUpdate::runs_of_groups() const {
 }
 
 void GpuUpdate::update() {
-  const bool pure = session_.precision.level == PrecisionPolicy::Level::pure;
-  const int half = !pure ? 0 : session_.precision.half == DType::bf16 ? 1 : 2;
-  const auto names =
-      session_.optimizer->states(session_.spec.optimizer.settings, session_.cycles_momentum());
+  const bool pure = session_.precision.policy.level == PrecisionPolicy::Level::pure;
+  const int half = !pure ? 0 : session_.precision.policy.half == DType::bf16 ? 1 : 2;
+  const auto names = session_.settings.optimizer->states(session_.settings.spec.optimizer.settings,
+                                                         session_.settings.cycles_momentum());
   for (const Run& run : runs_) {
     cuda::UpdateBuffers buffers{
         .state = context_.state,
         .weight = reinterpret_cast<float*>(weights_.data()) + run.begin,
         .states = {},
         .gradient = gradient() + run.begin,
-        .clip_value = static_cast<float>(session_.spec.clip.value.value_or(0)),
+        .clip_value = static_cast<float>(session_.settings.spec.clip.value.value_or(0)),
         .half = half};
     for (size_t i = 0, next = 0; i < names.size(); ++i)  // a state without a name has no buffer
       if (!names[i].empty()) buffers.states[i] = state_of(next++, run.state);
@@ -302,18 +304,19 @@ void GpuUpdate::update() {
         },
         kind_);
   }
-  if (session_.spec.ema) update_average(half);
+  if (session_.settings.spec.ema) update_average(half);
 }
 
 void GpuUpdate::update_average(int half) {
   size_t before = 0;  // elements of the pieces
   for (const Bucket& p : pieces_) {
     launch(context_.stream,
-           cuda::Average{.state = context_.state,
-                         .average = state_of(static_cast<size_t>(session_.average_state()), before),
-                         .weight = reinterpret_cast<float*>(weights_.data()) + p.begin,
-                         .decay = *session_.spec.ema,
-                         .half = half},
+           cuda::Average{
+               .state = context_.state,
+               .average = state_of(static_cast<size_t>(session_.settings.average_state()), before),
+               .weight = reinterpret_cast<float*>(weights_.data()) + p.begin,
+               .decay = *session_.settings.spec.ema,
+               .half = half},
            static_cast<int64_t>(p.count()));
     before += p.count();
   }
@@ -323,8 +326,9 @@ void GpuUpdate::swap_average() {
   size_t before = 0;  // elements of the pieces
   for (const Bucket& p : pieces_) {
     launch(context_.stream,
-           cuda::SwapElements{reinterpret_cast<float*>(weights_.data()) + p.begin,
-                              state_of(static_cast<size_t>(session_.average_state()), before)},
+           cuda::SwapElements{
+               reinterpret_cast<float*>(weights_.data()) + p.begin,
+               state_of(static_cast<size_t>(session_.settings.average_state()), before)},
            static_cast<int64_t>(p.count()));
     before += p.count();
   }

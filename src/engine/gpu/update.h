@@ -62,10 +62,12 @@ class GpuUpdate {
   // join_pieces() combines them into device_norm_partials().
   void measure();
   void join_pieces();
-  bool looks() const { return session_.spec.clip.max_norm.has_value() || session_.scaler.on; }
+  bool looks() const {
+    return session_.settings.spec.clip.max_norm.has_value() || session_.precision.scaler.on;
+  }
   double* norm_partials() const { return reinterpret_cast<double*>(norm_partials_.data()); }
   double* device_norm_partials() const {
-    return norm_partials() + (all_states() ? 0 : session_.topology.replicas());
+    return norm_partials() + (all_states() ? 0 : session_.devices.topology.replicas());
   }
   // When all device_norm_partials() are present: judge() decides whether the gradients are used and
   // how they are scaled; update() runs the optimizer. step: index in the launch. loss: address of
@@ -87,7 +89,7 @@ class GpuUpdate {
     int group = 0;
   };
   std::vector<Run> runs_of_groups() const;
-  bool all_states() const { return !session_.exchange.shard_states; }
+  bool all_states() const { return !session_.devices.exchange.shard_states; }
   double norm_type() const;  // 0: the maximum norm
   template <class F>
   void with_combine(F f) const;

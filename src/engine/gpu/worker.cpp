@@ -18,7 +18,7 @@ void begin_batch(const GpuWorker& worker, const GpuBinding* b, const StepRows& r
                                 .state = worker.context.state,
                                 .offset = mine.rows.begin - worker.own(rows.micro[0]).rows.begin,
                                 .first_sample = mine.first_sample,
-                                .last_chunk = worker.session.last_chunk(rows, micro),
+                                .last_chunk = worker.session.batches.last_chunk(rows, micro),
                                 .divides = divides,
                                 .divisor = address(&Graph::divisor),
                                 .scale = address(&Graph::scale)},

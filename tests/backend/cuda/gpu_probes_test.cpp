@@ -409,15 +409,15 @@ TEST_CASE("the time of every kernel of a step on a GPU") {
     else
       argument.overrides.back() += " " + word;
   argument.overrides.emplace_back("device=cuda");
-  std::unique_ptr<Session> session;
+  std::unique_ptr<const Session> session;
   try {
     session =
         open_session(load(argument), {.runs = false, .gpus = GpuSurvey{}, .sizes_only = true});
   } catch (const BadSpec& e) {
     FAIL(e.text);
   }
-  NodeTimes times(*api, session->tf32);
-  const Program& program = session->programs.rbegin()->second;  // of a full batch
+  NodeTimes times(*api, session->precision.tf32);
+  const Program& program = session->model.programs.rbegin()->second;  // of a full batch
   for (const Part part : {Part::prologue, Part::forward, Part::loss, Part::backward})
     for (const Instruction& i : program.part(part)) {
       const GraphNode& n = program.graph.nodes[i.node];

@@ -144,8 +144,8 @@ void ask(Recorder& gpu, const std::string& path) {
       argument.overrides.push_back(fmt::format("data.dataset={}", stand_in(data.settings)));
     const auto session = open_session(load(argument), {.runs = false, .gpus = GpuSurvey{}});
     for (const auto* programs :
-         {&session->programs, &session->last_programs, &session->test_programs})
-      for (const auto& [rows, program] : *programs) ask(gpu, program, session->tf32);
+         {&session->model.programs, &session->model.last_programs, &session->model.test_programs})
+      for (const auto& [rows, program] : *programs) ask(gpu, program, session->precision.tf32);
   }
 }
 

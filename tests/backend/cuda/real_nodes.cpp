@@ -80,13 +80,14 @@ std::vector<RealNode> real_nodes() {
                                   {"device=cuda", fmt::format("precision={}", precision)}};
       const auto session =
           open_session(load(argument), {.runs = false, .gpus = GpuSurvey{}, .sizes_only = true});
-      for (const auto& [rows, program] : session->programs)
+      for (const auto& [rows, program] : session->model.programs)
         for (const Part part : {Part::prologue, Part::forward, Part::loss, Part::backward})
           for (const Instruction& i : program.part(part)) {
             const GraphNode& n = program.graph.nodes[i.node];
             if (n.op->view || n.op->name == "copy") continue;
             const KernelQuery q = query_of(program.graph, i.node, rows);
-            if (known.insert(key_of(q, session->tf32)).second) out.push_back({q, session->tf32});
+            if (known.insert(key_of(q, session->precision.tf32)).second)
+              out.push_back({q, session->precision.tf32});
           }
     }
   return out;

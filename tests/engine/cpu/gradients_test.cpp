@@ -131,8 +131,8 @@ TEST_CASE("an update reads the sum over shards, scaled, and keeps averages") {
   const BindingTable bindings(one.worker);
   ShardGradients gradients(one.worker);
   CpuUpdate update(one.worker, bindings, gradients);
-  const OptimizerStep sgd =
-      one.session->optimizer->step(one.session->spec.optimizer.settings, 1, 0.5, std::nullopt);
+  const OptimizerStep sgd = one.session->settings.optimizer->step(
+      one.session->settings.spec.optimizer.settings, 1, 0.5, std::nullopt);
   auto step = one.step(0);
   step->input.update = {&sgd, 1};
   update.resume(1);

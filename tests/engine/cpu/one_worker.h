@@ -29,7 +29,7 @@ evaluate: {batch_size: 5}
 )";
 
 struct OneWorker {
-  std::unique_ptr<Session> session;
+  std::unique_ptr<const Session> session;
   SharedMemory memory;
   Team team;
   Buffers buffers;  // zeroed
@@ -50,8 +50,8 @@ struct OneWorker {
   };
   std::unique_ptr<Step> step(int64_t batch, uint64_t number = 0) const {
     auto out = std::make_unique<Step>();
-    session->batches->step(batch, out->rows);
-    for (uint32_t i = 0; i < session->train_samples(); ++i) out->order.push_back(i);
+    session->batches.train->step(batch, out->rows);
+    for (uint32_t i = 0; i < session->data.train_samples(); ++i) out->order.push_back(i);
     out->input = {.rows = &out->rows, .order = out->order, .number = number, .batch = batch};
     return out;
   }
@@ -62,8 +62,8 @@ struct OneWorker {
     return how;
   }
   TeamShape shape() const {
-    return {.ranks = session->topology.ranks,
-            .workers_per_rank = session->topology.workers_per_rank()};
+    return {.ranks = session->devices.topology.ranks,
+            .workers_per_rank = session->devices.topology.workers_per_rank()};
   }
   size_t header() const { return Team::bytes(shape()); }
 };

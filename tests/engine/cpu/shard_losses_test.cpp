@@ -16,7 +16,7 @@ namespace {
 TEST_CASE("a batch is loaded, and zero weights make the loss log 10") {
   OneWorker one(kTinySpec);
   const BindingTable bindings(one.worker);
-  CpuBatchInput input(one.worker, *one.session->loader, nullptr);
+  CpuBatchInput input(one.worker, *one.session->data.loader, nullptr);
   ShardLosses losses(one.worker, bindings, input);
   const auto step = one.step(2);  // 4 samples
   Binding* const b = bindings.find(0, step->rows.micro[0], ProgramKind::train);
@@ -25,7 +25,7 @@ TEST_CASE("a batch is loaded, and zero weights make the loss log 10") {
   CHECK(b->first);
   const auto* const targets = reinterpret_cast<const int32_t*>(b->target());
   int32_t expected[4] = {};
-  one.session->loader->targets(std::vector<uint32_t>{16, 17, 18, 19}, expected);
+  one.session->data.loader->targets(std::vector<uint32_t>{16, 17, 18, 19}, expected);
   CHECK(std::equal(targets, targets + 4, expected));
 
   losses.begin_step(step->rows.samples);
@@ -41,7 +41,7 @@ TEST_CASE("if the targets determine the divisor, it is the sum of their weights"
   OneWorker one(kTinySpec,
                 {"loss={cross_entropy: {weight: [2, 2, 2, 2, 2, 2, 2, 2, 2, 2]}}", "accumulate=2"});
   const BindingTable bindings(one.worker);
-  CpuBatchInput input(one.worker, *one.session->loader, nullptr);
+  CpuBatchInput input(one.worker, *one.session->data.loader, nullptr);
   ShardLosses losses(one.worker, bindings, input);
   const auto step = one.step(0);
   losses.begin_step(8);
@@ -54,7 +54,7 @@ TEST_CASE("if the targets determine the divisor, it is the sum of their weights"
 TEST_CASE("sums are of the step's own results, and of rank 0's shards") {
   OneWorker one(kTinySpec, {"parallel=ddp", "devices=2", "log.loss=rank0"});
   const BindingTable bindings(one.worker);
-  const CpuBatchInput input(one.worker, *one.session->loader, nullptr);
+  const CpuBatchInput input(one.worker, *one.session->data.loader, nullptr);
   ShardLosses losses(one.worker, bindings, input);
   one.buffers.result(4, 0) = {.loss = 1, .weight = 4};
   one.buffers.result(4, 1) = {.loss = 2, .weight = 3};
@@ -76,8 +76,8 @@ TEST_CASE("masks are drawn for the rows of the batch, with the probability of th
   const auto step = one.step(0);
   masks.draw(step->rows.micro[0], 0);
   const Binding* const b = bindings.find(0, step->rows.micro[0], ProgramKind::train);
-  for (ValueId v = 0; v < static_cast<ValueId>(one.session->graph.values.size()); ++v)
-    if (one.session->graph[v].role == Role::mask) {
+  for (ValueId v = 0; v < static_cast<ValueId>(one.session->model.graph.values.size()); ++v)
+    if (one.session->model.graph[v].role == Role::mask) {
       const auto mask = b->view(v).as<float>();
       const auto kept = std::ranges::count(mask, 1.0F);
       CHECK(mask.size() == 320);
@@ -91,7 +91,7 @@ TEST_CASE("pieces of a part run between sums over shards") {
   OneWorker one(kTinySpec,
                 {"model=[flatten, {linear: 10}, batch_norm1d]", "reproducible={shards: 2}"});
   const BindingTable bindings(one.worker);
-  CpuBatchInput input(one.worker, *one.session->loader, nullptr);
+  CpuBatchInput input(one.worker, *one.session->data.loader, nullptr);
   SyncPoints sync_points(one.worker, bindings);
   CHECK_FALSE(sync_points.waits());  // one worker has both shards
   const auto step = one.step(0);

@@ -134,7 +134,7 @@ steps: 64
 // As run() does it, but with a team that is watched and without files.
 void train(const Session& s) {
   const Buffers::Sizes sizes = buffer_sizes(s);
-  const TeamShape shape{.ranks = 1, .workers_per_rank = s.topology.workers_per_rank()};
+  const TeamShape shape{.ranks = 1, .workers_per_rank = s.devices.topology.workers_per_rank()};
   const size_t header = Team::bytes(shape);
   const SharedMemory memory = SharedMemory::create_private(header + Buffers::bytes(sizes));
   const Team team = Team::create(memory.span().first(header), shape, {});
@@ -152,13 +152,13 @@ void train(const Session& s) {
   watched = nullptr;
 }
 
-std::unique_ptr<Session> session(const std::vector<std::string>& how) {
+std::unique_ptr<const Session> session(const std::vector<std::string>& how) {
   const Folder folder;
   folder.write("t.yaml", kSpec);
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics d;
   Spec spec = load_spec(folder.file("t.yaml"), how, registries(), files, d, nullptr);
-  std::unique_ptr<Session> out;
+  std::unique_ptr<const Session> out;
   if (d.ok()) out = make_session(std::move(spec), {}, d);
   REQUIRE_MESSAGE(d.ok(), d.render());
   return out;
@@ -190,7 +190,7 @@ TEST_CASE("a steady step allocates nothing and calls the kernel only to wait") {
            {"parallel=dp", "devices=2", "cores=1", "reproducible={shards: 8}"}}) {
     CAPTURE(how.size());
     CAPTURE(how[0]);
-    const std::unique_ptr<Session> s = session(how);
+    const std::unique_ptr<const Session> s = session(how);
     allocations = 0;
     const std::optional<std::vector<int>> calls = calls_of([&] { train(*s); });
     CHECK(allocations == 0);

@@ -41,7 +41,7 @@ TEST_CASE("parts run instruction by instruction, and without rows nothing runs")
   GpuBinding* const b = table.find(rows(32), ProgramKind::train);
   GpuParts parts(one.worker, nullptr);
   CHECK(&parts.program_of(b) == &b->program());
-  CHECK(&parts.program_of(nullptr) == &one.session->programs.begin()->second);
+  CHECK(&parts.program_of(nullptr) == &one.session->model.programs.begin()->second);
   const int64_t before = one.api.calls();
   parts.run(Part::forward, nullptr, 0, b->instructions(Part::forward));
   CHECK(one.api.calls() == before);

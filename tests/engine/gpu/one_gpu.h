@@ -19,7 +19,7 @@
 namespace dpt {
 
 struct OneGpu {
-  std::unique_ptr<Session> session;
+  std::unique_ptr<const Session> session;
   SharedMemory memory;
   Team team;
   Buffers buffers;  // zeroed
@@ -52,15 +52,15 @@ struct OneGpu {
                .shard = 0,
                .share = share,
                .context = context,
-               .stages = StagesOfDevice(session->graph, 0),
+               .stages = StagesOfDevice(session->model.graph, 0),
                .wait = [this] { stream->synchronise(); }},
         launch_queue(context, 0, session->parameter_groups.groups.size(),
                      [](cuda::Event& event) { event.wait(); }),
         update(*session, 0, share, context, launch_queue) {}
 
  private:
-  static std::unique_ptr<Session> session_on_gpu(const std::string& yaml,
-                                                 std::vector<std::string> how) {
+  static std::unique_ptr<const Session> session_on_gpu(const std::string& yaml,
+                                                       std::vector<std::string> how) {
     how.insert(how.begin(), "device=cuda");
     const Folder folder;
     std::vector<std::unique_ptr<SourceFile>> files;

@@ -1,0 +1,35 @@
+#include "session/run_precision.h"
+
+#include "backend/cpu/half_kernels.h"
+#include "base/fail.h"
+#include "optim/precision.h"
+
+namespace dpt {
+
+RunPrecision make_precision(const Spec& spec, bool on_gpu) {
+  RunPrecision out;
+  const auto& type = *static_cast<const PrecisionType*>(spec.precision.what);
+  out.tf32 = type.name == "tf32";
+  if (out.tf32 && !on_gpu)
+    fail(Fault::device,
+         "precision 'tf32' is for CUDA devices; CPUs do not round the factors of fp32 products. "
+         "Leave `precision` out");
+  if (!type.mixed) return out;
+  const MixedPrecision mixed = type.mixed(spec.precision.settings);
+  out.policy = {.level = mixed.level,
+                .half = type.dtype,
+                .cuda_lists = mixed.cuda_lists.value_or(on_gpu),
+                .scales = mixed.scaler.on};
+  if (!out.policy.on()) return out;
+  out.scaler = mixed.scaler;
+  if (!on_gpu && !computes_in(type.dtype) && !mixed.emulate)
+    fail(Fault::device,
+         "precision '{0}' would be emulated on this CPU, which is slower than fp32: {1}. To study "
+         "what it does, write `precision: {{{0}: {{emulate: true}}}}`",
+         type.name,
+         type.dtype == DType::bf16 ? "this CPU has no AVX512-BF16"
+                                   : "no kernel for CPUs computes in it");
+  return out;
+}
+
+}  // namespace dpt

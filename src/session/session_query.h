@@ -1,0 +1,25 @@
+// Circumstances of a session that are not in its spec.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "backend/cuda/interface/load.h"
+
+namespace dpt {
+
+struct SessionData;
+
+struct SessionQuery {
+  // Number of ranks that an external launcher started; empty: dptrain starts its own.
+  std::optional<int> world{};
+  bool runs = true;                       // false: only described, so GPUs need not exist
+  std::optional<cuda::GpuSurvey> gpus{};  // used instead of asking CUDA
+  // Synthetic data sets are sized but not generated: the session can be described, but not run.
+  bool sizes_only = false;
+  // Evaluates on the final_test of this data instead of loading data. Null: data is loaded.
+  const SessionData* data_of = nullptr;
+  std::string data_note{};  // added to the description of the training set
+};
+
+}  // namespace dpt
