@@ -4,12 +4,13 @@
 
 namespace dpt {
 
-std::vector<float> gather_states(const Session& s, const Buffers& buffers, Team team, int worker,
+std::vector<float> gather_states(const RunSettings& settings, const CompiledModel& model,
+                                 const Buffers& buffers, Team team, int worker,
                                  StepExecutor& executor) {
-  const size_t elements = s.model.layout.trainable;
+  const size_t elements = model.layout.trainable;
   const std::span<float> window = buffers.window();
-  std::vector<float> out(worker == 0 ? static_cast<size_t>(s.settings.states()) * elements : 0);
-  for (int i = 0; i < s.settings.states(); ++i)
+  std::vector<float> out(worker == 0 ? static_cast<size_t>(settings.states()) * elements : 0);
+  for (int i = 0; i < settings.states(); ++i)
     for (size_t at = 0; at < elements; at += window.size()) {
       const size_t end = std::min(elements, at + window.size());
       executor.own_states([&](int state, size_t begin, std::span<float> values) {
@@ -26,9 +27,9 @@ std::vector<float> gather_states(const Session& s, const Buffers& buffers, Team 
   return out;
 }
 
-void take_states(const Session& s, std::span<const float> all, StepExecutor& executor) {
+void take_states(const CompiledModel& model, std::span<const float> all, StepExecutor& executor) {
   executor.own_states([&](int state, size_t begin, std::span<float> values) {
-    const size_t from = static_cast<size_t>(state) * s.model.layout.trainable + begin;
+    const size_t from = static_cast<size_t>(state) * model.layout.trainable + begin;
     if (from >= all.size()) return;  // averages, which start from the weights
     std::ranges::copy(all.subspan(from, values.size()), values.begin());
   });

@@ -17,10 +17,9 @@
 namespace dpt {
 namespace {
 
-std::span<float> weights_of(const Session& s, const Buffers& buffers, ValueId v) {
-  const size_t offset = s.model.programs.begin()->second.location[static_cast<size_t>(v)].offset;
-  return {buffers.weights() + offset / sizeof(float),
-          s.model.graph[v].desc.bytes() / sizeof(float)};
+std::span<float> weights_of(const CompiledModel& model, const Buffers& buffers, ValueId v) {
+  const size_t offset = model.programs.begin()->second.location[static_cast<size_t>(v)].offset;
+  return {buffers.weights() + offset / sizeof(float), model.graph[v].desc.bytes() / sizeof(float)};
 }
 
 // Returns freed memory to the system: copies of the largest parameter would stay in the heap
@@ -33,12 +32,12 @@ void give_heap_back() {
 
 // Calls `f` and adds to its errors where the spec names the file.
 template <class F>
-void naming_the_key(const Session& s, F f) {
+void naming_the_key(const RunSettings& settings, F f) {
   try {
     f();
   } catch (Error& e) {
-    if (!s.settings.initial_weights_location.empty())
-      e.during(fmt::format("reading `initial_weights` ({})", s.settings.initial_weights_location));
+    if (!settings.initial_weights_location.empty())
+      e.during(fmt::format("reading `initial_weights` ({})", settings.initial_weights_location));
     throw;
   }
 }
@@ -47,8 +46,8 @@ constexpr std::string_view kPartial =
     "; to take only what fits, write `initial_weights: {file: ..., partial: true}`";
 
 // Only where the spec names the file: `dptrain eval` takes whole models.
-std::string_view remedy_of_misfit(const Session& s) {
-  return s.settings.initial_weights_location.empty() ? std::string_view() : kPartial;
+std::string_view remedy_of_misfit(const RunSettings& settings) {
+  return settings.initial_weights_location.empty() ? std::string_view() : kPartial;
 }
 
 // Like torch.nn.init.trunc_normal_: redraws the whole tensor while any element is outside.
@@ -113,57 +112,59 @@ void draw_parameters(const Graph& graph, Generator& generator,
     if (graph[v].reinit) draw_one(v, *graph[v].reinit);
 }
 
-void start_average(const Session& s, const Buffers& buffers) {
-  if (s.settings.spec.ema && !s.devices.own_states())
+void start_average(const RunSettings& settings, const Devices& devices, const Buffers& buffers) {
+  if (settings.spec.ema && !devices.own_states())
     std::copy_n(buffers.weights(), buffers.sizes().trainable,
-                buffers.state(s.settings.average_state()));
+                buffers.state(settings.average_state()));
 }
 
-void initialise(const Session& s, const Buffers& buffers, Generator& generator,
+void initialise(const RunSettings& settings, const Devices& devices, const RunPrecision& precision,
+                const CompiledModel& model, const Buffers& buffers, Generator& generator,
                 bool weights_of_file) {
-  draw_parameters(s.model.graph, generator, [&](ValueId v, std::span<const float> values) {
-    const TensorDesc& d = s.model.graph[v].desc;
+  draw_parameters(model.graph, generator, [&](ValueId v, std::span<const float> values) {
+    const TensorDesc& d = model.graph[v].desc;
     copy_layout(d.shape, sizeof(float), Layout::plain, std::as_bytes(values).data(), d.layout,
-                std::as_writable_bytes(weights_of(s, buffers, v)).data());
+                std::as_writable_bytes(weights_of(model, buffers, v)).data());
   });
   // The memory is zeroed already; only nonzero initial values need writing.
-  for (ValueId v : s.model.graph.buffers)
-    if (s.model.graph[v].init.a != 0)
-      std::ranges::fill(weights_of(s, buffers, v), static_cast<float>(s.model.graph[v].init.a));
-  if (weights_of_file && !s.settings.spec.initial_weights.empty())
-    naming_the_key(s, [&] {
-      if (s.settings.spec.partial_weights)
-        read_fitting(s, s.settings.spec.initial_weights, buffers, Fault::data);
+  for (ValueId v : model.graph.buffers)
+    if (model.graph[v].init.a != 0)
+      std::ranges::fill(weights_of(model, buffers, v), static_cast<float>(model.graph[v].init.a));
+  if (weights_of_file && !settings.spec.initial_weights.empty())
+    naming_the_key(settings, [&] {
+      if (settings.spec.partial_weights)
+        read_fitting(model, settings.spec.initial_weights, buffers, Fault::data);
       else
-        read_model(s, s.settings.spec.initial_weights, buffers, Fault::data, remedy_of_misfit(s));
+        read_model(model, settings.spec.initial_weights, buffers, Fault::data,
+                   remedy_of_misfit(settings));
     });
-  if (s.precision.policy.level == PrecisionPolicy::Level::pure)
-    round_weights(s.precision.policy.half, buffers.weights(), s.model.layout.trainable);
+  if (precision.policy.level == PrecisionPolicy::Level::pure)
+    round_weights(precision.policy.half, buffers.weights(), model.layout.trainable);
   const auto first =
-      static_cast<float>(s.settings.optimizer->initial_state(s.settings.spec.optimizer.settings));
+      static_cast<float>(settings.optimizer->initial_state(settings.spec.optimizer.settings));
   if (first != 0)
     for (int i = 0; i < buffers.sizes().states; ++i)
       std::fill_n(buffers.state(i), buffers.sizes().trainable, first);
-  start_average(s, buffers);
+  start_average(settings, devices, buffers);
   give_heap_back();
 }
 
-void check_initial_weights(const Session& s) {
-  if (s.settings.spec.initial_weights.empty()) return;
-  naming_the_key(s, [&] {
-    if (s.settings.spec.partial_weights)
-      (void)fitting_tensors(s, s.settings.spec.initial_weights, Fault::data);
+void check_initial_weights(const RunSettings& settings, const CompiledModel& model) {
+  if (settings.spec.initial_weights.empty()) return;
+  naming_the_key(settings, [&] {
+    if (settings.spec.partial_weights)
+      (void)fitting_tensors(model, settings.spec.initial_weights, Fault::data);
     else
-      check_model(s, s.settings.spec.initial_weights, Fault::data, remedy_of_misfit(s));
+      check_model(model, settings.spec.initial_weights, Fault::data, remedy_of_misfit(settings));
   });
 }
 
-std::string partial_weights_text(const Session& s) {
-  if (!s.settings.spec.partial_weights || s.settings.spec.initial_weights.empty()) return "";
+std::string partial_weights_text(const RunSettings& settings, const CompiledModel& model) {
+  if (!settings.spec.partial_weights || settings.spec.initial_weights.empty()) return "";
   std::string out;
-  naming_the_key(s, [&] {
+  naming_the_key(settings, [&] {
     out = fmt::format("initial weights: {}\n",
-                      fitting_tensors(s, s.settings.spec.initial_weights, Fault::data).text);
+                      fitting_tensors(model, settings.spec.initial_weights, Fault::data).text);
   });
   return out;
 }
@@ -178,17 +179,17 @@ void check_weights_file(const Spec& spec) {
   }
 }
 
-void check_weight_values(const Session& s) {
-  if (s.settings.spec.initial_weights.empty()) return;
-  naming_the_key(s, [&] {
-    const SafeTensorsFile file(s.settings.spec.initial_weights);
+void check_weight_values(const RunSettings& settings, const CompiledModel& model) {
+  if (settings.spec.initial_weights.empty()) return;
+  naming_the_key(settings, [&] {
+    const SafeTensorsFile file(settings.spec.initial_weights);
     std::vector<std::string> taken;
-    if (s.settings.spec.partial_weights)
-      taken = fitting_tensors(s, s.settings.spec.initial_weights, Fault::data).names;
+    if (settings.spec.partial_weights)
+      taken = fitting_tensors(model, settings.spec.initial_weights, Fault::data).names;
     std::vector<float> values;
     for (const SafeTensorsFile::Entry& e : file.entries()) {
       if (e.desc.dtype != DType::f32) continue;
-      if (s.settings.spec.partial_weights && std::ranges::find(taken, e.name) == taken.end())
+      if (settings.spec.partial_weights && std::ranges::find(taken, e.name) == taken.end())
         continue;
       values.resize(static_cast<size_t>(e.desc.shape.elements()));
       file.read(e, std::as_writable_bytes(std::span(values)));
@@ -197,29 +198,29 @@ void check_weight_values(const Session& s) {
         fail(Fault::data,
              "{}: {} of the {} values of '{}' are not finite, so the loss would not be finite "
              "either; start from other weights",
-             s.settings.spec.initial_weights, broken, values.size(), e.name);
+             settings.spec.initial_weights, broken, values.size(), e.name);
     }
   });
 }
 
-std::map<std::string, std::string> model_facts(const Session& s,
+std::map<std::string, std::string> model_facts(const RunPrecision& precision,
                                                const GradientScaler::State& scaler) {
   // Nothing from the spec: equal weights give equal files.
   std::map<std::string, std::string> facts = {{"format", "pt"}, {"producer", "dptrain"}};
-  if (s.precision.scaler.on) {  // the names in torch.amp.GradScaler's state_dict
+  if (precision.scaler.on) {  // the names in torch.amp.GradScaler's state_dict
     facts["scaler.scale"] = fmt::format("{}", scaler.scale);
     facts["scaler._growth_tracker"] = fmt::format("{}", scaler.growth_tracker);
   }
   return facts;
 }
 
-void save_model(const Session& s, const Buffers& buffers, const GradientScaler::State& scaler,
-                const std::string& path, Disk& disk,
+void save_model(const RunPrecision& precision, const CompiledModel& model, const Buffers& buffers,
+                const GradientScaler::State& scaler, const std::string& path, Disk& disk,
                 const std::map<std::string, std::string>& more) {
-  const NamedTensors tensors = model_tensors(s, buffers);
+  const NamedTensors tensors = model_tensors(model, buffers);
   // The folder may have been removed; if this fails, writing the file reports why.
   make_folders(disk, path.substr(0, path.rfind('/')));
-  std::map<std::string, std::string> facts = model_facts(s, scaler);
+  std::map<std::string, std::string> facts = model_facts(precision, scaler);
   facts.insert(more.begin(), more.end());
   write_safetensors(path, tensors.list, facts, &disk);
 }

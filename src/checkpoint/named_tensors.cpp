@@ -22,29 +22,30 @@ struct Home {
 
 // Every program has parameters and buffers at the same offsets. `weights` may be null if nothing is
 // read or written.
-std::vector<Home> homes_of_model(const Session& s, float* weights) {
-  const auto& location = s.model.programs.begin()->second.location;
+std::vector<Home> homes_of_model(const CompiledModel& model, float* weights) {
+  const auto& location = model.programs.begin()->second.location;
   std::vector<Home> out;
-  for (ValueId v : s.model.graph.state())
-    out.push_back({.name = s.model.graph[v].name,
-                   .desc = s.model.graph[v].desc,
+  for (ValueId v : model.graph.state())
+    out.push_back({.name = model.graph[v].name,
+                   .desc = model.graph[v].desc,
                    .memory = weights ? reinterpret_cast<std::byte*>(weights) +
                                            location[static_cast<size_t>(v)].offset
                                      : nullptr});
   return out;
 }
 
-std::vector<Home> homes_of_states(const Session& s, const StateOf& state) {
-  const std::vector<std::string> names = s.settings.state_names();
+std::vector<Home> homes_of_states(const RunSettings& settings, const CompiledModel& model,
+                                  const StateOf& state) {
+  const std::vector<std::string> names = settings.state_names();
   std::vector<Home> out;
-  for (size_t p = 0; p < s.model.graph.parameters.size(); ++p) {
-    if (s.model.graph.gradients[p] == kNoValue) continue;  // frozen
-    const Value& parameter = s.model.graph[s.model.graph.parameters[p]];
+  for (size_t p = 0; p < model.graph.parameters.size(); ++p) {
+    if (model.graph.gradients[p] == kNoValue) continue;  // frozen
+    const Value& parameter = model.graph[model.graph.parameters[p]];
     for (size_t i = 0; i < names.size(); ++i)
       out.push_back({.name = parameter.name + "." + names[i],
                      .desc = parameter.desc,
                      .memory = reinterpret_cast<std::byte*>(state(static_cast<int>(i)) +
-                                                            s.model.layout.offset[p])});
+                                                            model.layout.offset[p])});
   }
   return out;
 }
@@ -203,42 +204,45 @@ Overlap some_overlap(const SafeTensorsFile& file, const std::vector<Home>& homes
 
 }  // namespace
 
-NamedTensors model_tensors(const Session& s, const Buffers& buffers) {
-  return tensors(homes_of_model(s, buffers.weights()));
+NamedTensors model_tensors(const CompiledModel& model, const Buffers& buffers) {
+  return tensors(homes_of_model(model, buffers.weights()));
 }
 
-NamedTensors state_tensors(const Session& s, const StateOf& state) {
-  return tensors(homes_of_states(s, state));
+NamedTensors state_tensors(const RunSettings& settings, const CompiledModel& model,
+                           const StateOf& state) {
+  return tensors(homes_of_states(settings, model, state));
 }
 
-void read_model(const Session& s, const std::string& path, const Buffers& buffers, Fault fault,
-                std::string_view remedy) {
-  read(path, homes_of_model(s, buffers.weights()), "model", fault, remedy);
+void read_model(const CompiledModel& model, const std::string& path, const Buffers& buffers,
+                Fault fault, std::string_view remedy) {
+  read(path, homes_of_model(model, buffers.weights()), "model", fault, remedy);
 }
 
-void check_model(const Session& s, const std::string& path, Fault fault, std::string_view remedy) {
-  fitting(SafeTensorsFile(path), path, homes_of_model(s, nullptr), "model", fault, remedy);
+void check_model(const CompiledModel& model, const std::string& path, Fault fault,
+                 std::string_view remedy) {
+  fitting(SafeTensorsFile(path), path, homes_of_model(model, nullptr), "model", fault, remedy);
 }
 
-void read_fitting(const Session& s, const std::string& path, const Buffers& buffers, Fault fault) {
+void read_fitting(const CompiledModel& model, const std::string& path, const Buffers& buffers,
+                  Fault fault) {
   const SafeTensorsFile file(path);
-  const std::vector<Home> homes = homes_of_model(s, buffers.weights());
+  const std::vector<Home> homes = homes_of_model(model, buffers.weights());
   read(file, homes, some_overlap(file, homes, path, fault).found);
 }
 
-FittingTensors fitting_tensors(const Session& s, const std::string& path, Fault fault) {
+FittingTensors fitting_tensors(const CompiledModel& model, const std::string& path, Fault fault) {
   const SafeTensorsFile file(path);
-  const Overlap all = some_overlap(file, homes_of_model(s, nullptr), path, fault);
+  const Overlap all = some_overlap(file, homes_of_model(model, nullptr), path, fault);
   FittingTensors out{.names = {}, .text = text_of(all, path)};
   for (const SafeTensorsFile::Entry* e : all.found)
     if (e) out.names.push_back(e->name);
   return out;
 }
 
-bool read_states(const Session& s, const std::string& path, const StateOf& state, Fault fault,
-                 std::string_view remedy) {
-  std::vector<Home> homes = homes_of_states(s, state);
-  const bool without = s.settings.spec.ema && !has_averages(path);
+bool read_states(const RunSettings& settings, const CompiledModel& model, const std::string& path,
+                 const StateOf& state, Fault fault, std::string_view remedy) {
+  std::vector<Home> homes = homes_of_states(settings, model, state);
+  const bool without = settings.spec.ema && !has_averages(path);
   if (without) std::erase_if(homes, [](const Home& h) { return h.name.ends_with(kAverage); });
   read(path, homes, kOptimizer, fault, remedy);
   return !without;

@@ -10,7 +10,8 @@
 #include "base/fail.h"
 #include "formats/safetensors.h"
 #include "session/buffers.h"
-#include "session/session.h"
+#include "session/compiled_model.h"
+#include "session/run_settings.h"
 
 namespace dpt {
 
@@ -24,20 +25,21 @@ struct NamedTensors {
 // Returns where state i of all parameters begins; elements are ordered as in the flat buffers.
 using StateOf = std::function<float*(int i)>;
 
-NamedTensors model_tensors(const Session& session, const Buffers& buffers);
+NamedTensors model_tensors(const CompiledModel& model, const Buffers& buffers);
 // Named like "lin1.weight.exp_avg", for trained parameters only.
-NamedTensors state_tensors(const Session& session, const StateOf& state);
+NamedTensors state_tensors(const RunSettings& settings, const CompiledModel& model,
+                           const StateOf& state);
 
 // Fills weights and buffers from a file. Throws Error{fault} that lists every mismatch and ends
 // with the remedy.
-void read_model(const Session& session, const std::string& path, const Buffers& buffers,
+void read_model(const CompiledModel& model, const std::string& path, const Buffers& buffers,
                 Fault fault, std::string_view remedy = "");
 // Throws the same error for a file that does not fit, reading its header only.
-void check_model(const Session& session, const std::string& path, Fault fault,
+void check_model(const CompiledModel& model, const std::string& path, Fault fault,
                  std::string_view remedy = "");
 // Like read_model(), but takes only tensors whose names, types and shapes fit, and leaves the other
 // weights as they are. Throws Error{fault} if there are none.
-void read_fitting(const Session& session, const std::string& path, const Buffers& buffers,
+void read_fitting(const CompiledModel& model, const std::string& path, const Buffers& buffers,
                   Fault fault);
 // What read_fitting() takes, by the file's header: the names in the file, and in words "120 of 122
 // tensors from x.safetensors; not in the file: 'fc.bias'". Throws the same error.
@@ -45,11 +47,11 @@ struct FittingTensors {
   std::vector<std::string> names;
   std::string text;
 };
-FittingTensors fitting_tensors(const Session& session, const std::string& path, Fault fault);
+FittingTensors fitting_tensors(const CompiledModel& model, const std::string& path, Fault fault);
 // Like read_model(), for optimizer states. Averages of weights (`ema`) that the run does not have
 // are ignored. Returns false if it has some and the file has not: they are not read then.
-bool read_states(const Session& session, const std::string& path, const StateOf& state, Fault fault,
-                 std::string_view remedy);
+bool read_states(const RunSettings& settings, const CompiledModel& model, const std::string& path,
+                 const StateOf& state, Fault fault, std::string_view remedy);
 
 // Whether a file of optimizer states has averages of the weights.
 bool has_averages(const std::string& path);

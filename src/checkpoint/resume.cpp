@@ -54,8 +54,9 @@ std::string states_file(const std::string& checkpoint) {
   return checkpoint + "/optimizer.safetensors";
 }
 
-bool restore_states(const Session& s, const Resume& r, const StateOf& state) {
-  return read_states(s, states_file(r.path), state, Fault::spec, anew(r));
+bool restore_states(const RunSettings& settings, const CompiledModel& model, const Resume& r,
+                    const StateOf& state) {
+  return read_states(settings, model, states_file(r.path), state, Fault::spec, anew(r));
 }
 
 // Why this run cannot continue that one, judging by its state; empty if it can.
@@ -82,7 +83,7 @@ std::string other_spec(const std::vector<SpecChange>& changes) {
 // Adds notes on consequences of a changed spec that the list of changed keys does not show.
 void add_surprises(const Session& s, Resume& r) {
   const TrainState& state = r.state;
-  const std::string samples = order_of_samples(s);
+  const std::string samples = order_of_samples(s.devices);
   if (state.of_epoch > 0 && !state.samples.empty() && state.samples != samples)
     r.notes.push_back(fmt::format(
         "the rest of epoch {} uses another sample order ({}, not {}): in this epoch some samples "
@@ -121,10 +122,10 @@ bool is_checkpoint(const std::string& directory) {
   return is_there(directory + "/state.json") || is_there(directory + "/manifest.txt");
 }
 
-std::string order_of_samples(const Session& s) {
-  if (s.devices.topology.reproducible) return "the same in every mode";
-  if (s.devices.topology.per_replica_sampling)
-    return fmt::format("assigned to {} replicas", s.devices.topology.replicas());
+std::string order_of_samples(const Devices& devices) {
+  if (devices.topology.reproducible) return "the same in every mode";
+  if (devices.topology.per_replica_sampling)
+    return fmt::format("assigned to {} replicas", devices.topology.replicas());
   return "one order for all";
 }
 
@@ -179,7 +180,7 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
   if (!unfit.empty()) fail(Fault::spec, "{} cannot be resumed: {}{}", out.path, unfit, anew(out));
   const EarlyStopSpec& early = s.settings.spec.early_stop;
   const bool stopped_early = early.patience > 0 &&
-                             out.state.early_stop.metric == metric_of_early_stop(s) &&
+                             out.state.early_stop.metric == metric_of_early_stop(s.settings.spec) &&
                              out.state.early_stop.waited >= early.patience;
   const bool done = out.state.epoch >= s.length.epochs ||
                     (out.state.step >= s.length.steps && out.state.of_epoch == 0);
@@ -206,19 +207,20 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
 }
 
 void restore(const Session& s, const Resume& resume, const Buffers& buffers) {
-  read_model(s, resume.path + "/model.safetensors", buffers, Fault::spec,
+  read_model(s.model, resume.path + "/model.safetensors", buffers, Fault::spec,
              "; resume it with its own model, or start a new run without --resume");
   if (s.devices.own_states()) return;
-  if (!restore_states(s, resume, [&](int i) { return buffers.state(i); }))
-    start_average(s, buffers);
+  if (!restore_states(s.settings, s.model, resume, [&](int i) { return buffers.state(i); }))
+    start_average(s.settings, s.devices, buffers);
 }
 
-std::vector<float> restore_own_states(const Session& s, const Resume& resume) {
-  std::vector<float> out(static_cast<size_t>(s.settings.states()) * s.model.layout.trainable);
-  if (!restore_states(s, resume, [&](int i) {
-        return out.data() + static_cast<size_t>(i) * s.model.layout.trainable;
+std::vector<float> restore_own_states(const RunSettings& settings, const CompiledModel& model,
+                                      const Resume& resume) {
+  std::vector<float> out(static_cast<size_t>(settings.states()) * model.layout.trainable);
+  if (!restore_states(settings, model, resume, [&](int i) {
+        return out.data() + static_cast<size_t>(i) * model.layout.trainable;
       }))
-    out.resize(static_cast<size_t>(s.settings.average_state()) * s.model.layout.trainable);
+    out.resize(static_cast<size_t>(settings.average_state()) * model.layout.trainable);
   return out;
 }
 

@@ -48,7 +48,7 @@ bool is_checkpoint(const std::string& directory);
 
 // In words, how the samples of an epoch are assigned to steps and replicas. Sessions with the same
 // words and seed use the same samples in every step.
-std::string order_of_samples(const Session& session);
+std::string order_of_samples(const Devices& devices);
 
 // Replaces initialise(): restores weights, buffers and, unless workers keep their own, optimizer
 // states. Throws Error{spec} if the parameters differ.
@@ -57,6 +57,7 @@ void restore(const Session& session, const Resume& resume, const Buffers& buffer
 // For workers that keep their own states: all states, one after another, laid out like the flat
 // buffers; without the averages (`ema`) if the checkpoint has none. Throws Error{spec} if the
 // parameters differ.
-std::vector<float> restore_own_states(const Session& session, const Resume& resume);
+std::vector<float> restore_own_states(const RunSettings& settings, const CompiledModel& model,
+                                      const Resume& resume);
 
 }  // namespace dpt

@@ -244,13 +244,13 @@ bool CheckpointStore::retry_with_space(const std::string& what,
 
 void CheckpointStore::write_files(const std::string& path, const TrainState& state,
                                   const Buffers& buffers, std::span<float> own_states) {
-  const NamedTensors model = model_tensors(session_, buffers);
-  const NamedTensors states = state_tensors(session_, [&](int i) {
+  const NamedTensors model = model_tensors(session_.model, buffers);
+  const NamedTensors states = state_tensors(session_.settings, session_.model, [&](int i) {
     const size_t stride = session_.model.layout.trainable;
     return own_states.empty() ? buffers.state(i)
                               : own_states.data() + static_cast<size_t>(i) * stride;
   });
-  auto facts = model_facts(session_, state.scaler);
+  auto facts = model_facts(session_.precision, state.scaler);
   facts["step"] = fmt::format("{}", state.step);
   const std::string texts[] = {safetensors_head(model.list, facts),
                                safetensors_head(states.list, {{"format", "pt"}}), to_json(state),

@@ -83,12 +83,12 @@ bool check_stand_in(SpecArgument argument, const Spec& spec, Findings& found) {
     const LoadedSpec loaded = load(argument);
     const auto session = open_session(loaded, {.runs = false, .sizes_only = true});
     opened = true;
-    check_initial_weights(*session);
+    check_initial_weights(session->settings, session->model);
   });
   return opened;
 }
 
-void check_data(const Session& s, int64_t most_decoded, Findings& found) {
+void check_data(const SessionData& data, int64_t most_decoded, Findings& found) {
   const auto look = [&](const Dataset& set, std::string_view name) {
     const SampleReport report = check_samples(set, name, most_decoded);
     for (const std::string& problem : report.problems)
@@ -98,9 +98,9 @@ void check_data(const Session& s, int64_t most_decoded, Findings& found) {
                    counted(set.size(), "image"),
                    report.decoded < set.size() ? ", evenly spread; --all-images decodes all" : "");
   };
-  look(s.data.train, "training");
-  if (s.data.test && s.data.test_rows.empty()) look(*s.data.test, s.data.evaluated_set());
-  if (s.data.final_test) look(*s.data.final_test, "test");
+  look(data.train, "training");
+  if (data.test && data.test_rows.empty()) look(*data.test, data.evaluated_set());
+  if (data.final_test) look(*data.final_test, "test");
 }
 
 void check_session(const LoadedSpec& loaded, const SpecArgument& argument, int64_t most_decoded,
@@ -109,10 +109,11 @@ void check_session(const LoadedSpec& loaded, const SpecArgument& argument, int64
   found.collect([&] { session = open_session(loaded, {.runs = false, .sizes_only = true}); });
   if (session) {
     found.collect([&] { check_memory(*session); });
-    if (found.collect([&] { print_stderr("{}", partial_weights_text(*session)); }) &&
-        found.collect([&] { check_initial_weights(*session); }))
-      found.collect([&] { check_weight_values(*session); });
-    check_data(*session, most_decoded, found);
+    if (found.collect(
+            [&] { print_stderr("{}", partial_weights_text(session->settings, session->model)); }) &&
+        found.collect([&] { check_initial_weights(session->settings, session->model); }))
+      found.collect([&] { check_weight_values(session->settings, session->model); });
+    check_data(session->data, most_decoded, found);
     print_stderr("{}", render(warnings_of(*session, static_cast<int>(usable_cores().size()))));
     return;
   }

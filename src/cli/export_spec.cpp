@@ -14,10 +14,10 @@ namespace dpt::commands {
 namespace {
 
 // The program says so, too, but few read it before they compare the losses.
-void note_dropout(const Session& s) {
+void note_dropout(const Spec& spec, const CompiledModel& model) {
   const bool dropout =
-      std::ranges::any_of(s.model.graph.nodes, [](const GraphNode& n) { return n.op->random; });
-  if (dropout && s.settings.spec.random != "torch")
+      std::ranges::any_of(model.graph.nodes, [](const GraphNode& n) { return n.op->random; });
+  if (dropout && spec.random != "torch")
     print_stderr(
         "note: PyTorch and dptrain draw different dropout masks, so losses differ; export and "
         "train with random=torch for the same masks\n");
@@ -74,7 +74,7 @@ int run_export(const std::vector<std::string>& words) {
       .groups = groups_of(*s),
       .program = output};
   const std::string program = export_torch(loaded.spec, query);
-  note_dropout(*s);
+  note_dropout(s->settings.spec, s->model);
   if (output.empty()) {
     print_stdout("{}", program);
     return 0;

@@ -35,13 +35,15 @@ int run_plan(const std::vector<std::string>& words) {
   }
   const std::unique_ptr<const Session> session =
       open_session(loaded, {.runs = false, .sizes_only = true});
-  check_initial_weights(*session);
-  print_stdout("{}{}", describe(*session, verbose), partial_weights_text(*session));
+  check_initial_weights(session->settings, session->model);
+  print_stdout("{}{}", describe(*session, verbose),
+               partial_weights_text(session->settings, session->model));
   if (svg.empty()) return 0;
   if (session->plan.schedule.empty())
     fail(Fault::spec,
          "--svg: there is no pipeline to draw; write `parallel: pipeline`, or `device` of layers");
-  write_text(svg, gantt_svg(session->plan.schedule, predicted_timing(*session)));
+  write_text(svg,
+             gantt_svg(session->plan.schedule, predicted_timing(session->model, session->plan)));
   return 0;
 }
 

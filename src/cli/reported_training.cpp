@@ -43,7 +43,7 @@ void write_beginning(const Session& s, const RunRequest& request, const std::str
   if (s.plan.schedule.empty())
     std::remove(picture.c_str());  // of an earlier run in this directory
   else
-    write(picture, gantt_svg(s.plan.schedule, predicted_timing(s)));
+    write(picture, gantt_svg(s.plan.schedule, predicted_timing(s.model, s.plan)));
 } catch (const Error& e) {
   print_stderr("the plan of this run cannot be described: {}; the run continues\n", e.what());
 }

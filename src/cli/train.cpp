@@ -24,9 +24,9 @@ namespace {
 // Records where the data set was found. A data set given by name is looked up beside the spec, in
 // the working directory and in $DPTRAIN_DATA, but the run's copy of the spec must work from
 // anywhere.
-void write_found(const Session& session, Node& tree) {
-  if (session.data.train.found_in.empty()) return;
-  const Node path{.kind = Node::Kind::scalar, .text = session.data.train.found_in, .quoted = true};
+void write_found(const SessionData& data, Node& tree) {
+  if (data.train.found_in.empty()) return;
+  const Node path{.kind = Node::Kind::scalar, .text = data.train.found_in, .quoted = true};
   const SourceFile argument{.path = "", .text = "data.dataset.path=" + to_yaml(path)};
   Diagnostics d;
   apply_override(tree, argument, registries(), d);
@@ -34,12 +34,12 @@ void write_found(const Session& session, Node& tree) {
 
 // Warns if the launcher started a different number of ranks than the spec asks for; the launcher
 // wins.
-void note_world(const Session& session, const World& world) {
-  const auto& asked = session.settings.spec.devices.count;
-  const int devices = session.devices.topology.ranks * session.devices.topology.devices_per_rank;
-  if (world.rank != 0 || !asked || *asked == devices) return;
+void note_world(const Spec& spec, const Devices& devices, const World& world) {
+  const auto& asked = spec.devices.count;
+  const int used = devices.topology.ranks * devices.topology.devices_per_rank;
+  if (world.rank != 0 || !asked || *asked == used) return;
   print_stderr("devices: {} in the spec, but {} started {}: training on {}\n", *asked,
-               world.launcher, counted(world.size, "rank"), devices);
+               world.launcher, counted(world.size, "rank"), used);
 }
 
 void print_warnings(const Session& session, const std::optional<World>& world) {
@@ -88,9 +88,9 @@ int train(const TrainArguments& given, const std::optional<World>& world) {
   if (given.prints_result()) print_results_on_stderr(true);
   RunIdentity identity = make_run_identity();
   if (!world || world->rank == 0) print_stderr("{}", first_line(identity));
-  if (world) note_world(*session, *world);
+  if (world) note_world(session->settings.spec, session->devices, *world);
   print_warnings(*session, world);
-  write_found(*session, loaded.tree);
+  write_found(session->data, loaded.tree);
   std::string folder;
   const int code = run_and_report(*session,
                                   {.location = {.folder = run_folder(loaded.spec),

@@ -257,7 +257,8 @@ class CpuTraffic {
 
   Traffic loss_sum() const {
     uint64_t count = others(&CpuTraffic::loss_owner);
-    if (reports_rank0_loss(s_)) count += others(&CpuTraffic::weight_owner, true);
+    if (reports_rank0_loss(s_.settings.spec, s_.devices, s_.model))
+      count += others(&CpuTraffic::weight_owner, true);
     return {.read = count * sizeof(double)};
   }
 

@@ -17,7 +17,7 @@ std::vector<double> device_memory(const Session& s) {
   const size_t outputs = s.devices.topology.loss_device >= 0 ? GpuGather::bytes(s) : 0;
   for (int d = 0; d < s.devices.topology.devices_per_replica; ++d)
     out.push_back(static_cast<double>(GpuExecutor::needs(s, d).all() +
-                                      kStagedBatches * staged_bytes(s, d) +
+                                      kStagedBatches * staged_bytes(s.data, s.batches, s.model, d) +
                                       (d == s.devices.topology.loss_device ? outputs : 0)));
   return out;
 }

@@ -28,10 +28,10 @@ void flops_of_stages(const Graph& graph, std::vector<double>& forward,
 
 }  // namespace
 
-Timing predicted_timing(const Session& s) {
+Timing predicted_timing(const CompiledModel& model, const Plan& plan) {
   std::vector<double> forward, backward;
-  flops_of_stages(s.model.graph, forward, backward);
-  return simulate(s.plan.schedule, forward, backward);
+  flops_of_stages(model.graph, forward, backward);
+  return simulate(plan.schedule, forward, backward);
 }
 
 std::string devices_text(const Session& s) {
@@ -54,7 +54,7 @@ std::string devices_text(const Session& s) {
         use.total() / kMiB, use.weights / kMiB, use.gradients / kMiB, use.states / kMiB,
         use.activations / kMiB);
   }
-  const Timing timing = predicted_timing(s);
+  const Timing timing = predicted_timing(s.model, s.plan);
   out += fmt::format(
       "bubble: {:.1f} %, if time is proportional to FLOPs\n"
       "{}",

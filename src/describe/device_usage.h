@@ -8,9 +8,9 @@
 
 namespace dpt {
 
-// When each device does what, if time is proportional to FLOPs. REQUIRES: the session has a
+// When each device does what, if time is proportional to FLOPs. REQUIRES: the plan has a
 // pipeline schedule.
-Timing predicted_timing(const Session& session);
+Timing predicted_timing(const CompiledModel& model, const Plan& plan);
 
 // The lines about devices in `dptrain plan`; empty if a replica has only one.
 std::string devices_text(const Session& session);

@@ -15,18 +15,18 @@ namespace {
 
 double mib(size_t bytes) { return static_cast<double>(bytes) / kMiB; }
 
-std::string names_of(const Session& s) {
+std::string names_of(const Spec& spec, const Devices& devices) {
   std::vector<std::string> names;
-  for (const int gpu : s.devices.gpu_of_worker) names.push_back(fmt::format("cuda:{}", gpu));
+  for (const int gpu : devices.gpu_of_worker) names.push_back(fmt::format("cuda:{}", gpu));
   std::string out = fmt::format("GPUs: {}", fmt::join(names, ", "));
-  if (s.devices.gpus.count == 0 && !s.settings.spec.devices.count)
+  if (devices.gpus.count == 0 && !spec.devices.count)
     out += fmt::format(" ({} assumed; set `devices` to plan for another number)", names.size());
   return out + "\n";
 }
 
-std::string rounded_text(const Session& s) {
-  return s.devices.exchange.compress ? fmt::format(", as {}", name_of(*s.devices.exchange.compress))
-                                     : "";
+std::string rounded_text(const Devices& devices) {
+  return devices.exchange.compress ? fmt::format(", as {}", name_of(*devices.exchange.compress))
+                                   : "";
 }
 
 std::string buckets_text(const Session& s, int device) {
@@ -34,7 +34,7 @@ std::string buckets_text(const Session& s, int device) {
   std::string out = fmt::format(
       "gradients{}: summed by NCCL in {} of about {:g} MiB{}\n",
       s.devices.topology.devices_per_replica > 1 ? fmt::format(" of device {}", device) : "",
-      counted(buckets.size(), "bucket"), bucket_mib(s), rounded_text(s));
+      counted(buckets.size(), "bucket"), bucket_mib(s.devices), rounded_text(s.devices));
   for (size_t b = 0; b < buckets.size(); ++b)
     out += fmt::format("  bucket {:<4} {:>9.3f} MiB\n", b, mib(buckets[b].count() * sizeof(float)));
   return out;
@@ -44,7 +44,7 @@ std::string buckets_text(const Session& s, int device) {
 std::string sums_text(const Session& s) {
   std::string out;
   if (s.devices.sums_on_host())
-    out += fmt::format("gradients: summed by the CPUs{}\n", rounded_text(s));
+    out += fmt::format("gradients: summed by the CPUs{}\n", rounded_text(s.devices));
   for (int d = 0; d < s.devices.topology.devices_per_replica && !s.devices.sums_on_host(); ++d)
     out += buckets_text(s, d);
   if (s.devices.exchange.shard_states)
@@ -61,7 +61,8 @@ std::string sums_text(const Session& s) {
 std::string gpus_text(const Session& s) {
   const bool several = s.devices.topology.replicas() > 1;
   std::string out;
-  if (several || s.devices.topology.devices_per_replica > 1) out += names_of(s);
+  if (several || s.devices.topology.devices_per_replica > 1)
+    out += names_of(s.settings.spec, s.devices);
   if (several) out += sums_text(s);
   if (s.devices.topology.devices_per_replica > 1)
     return out;  // devices_text() describes these devices

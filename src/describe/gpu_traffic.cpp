@@ -28,7 +28,7 @@ class GpuTraffic {
         device_(s.devices.topology.device_of(worker)),
         replica_(s.devices.topology.replica(worker)),
         replicas_(static_cast<uint64_t>(s.devices.topology.replicas())),
-        share_(s, device_) {
+        share_(s.devices, s.model, device_) {
     s_.batches.train->step(0, rows_);
   }
 
@@ -120,7 +120,7 @@ class GpuTraffic {
   // Batches that the host makes are copied once a step, with room for the largest ones.
   Traffic load() {
     if (std::exchange(loaded_, true)) return {};
-    return {.from_host = staged_bytes(s_, device_)};
+    return {.from_host = staged_bytes(s_.data, s_.batches, s_.model, device_)};
   }
 
   // The program of this replica's rows; null: it has none.
@@ -190,11 +190,12 @@ class GpuTraffic {
 
   uint64_t terms(Quantity what) const {
     return what == Quantity::divisor ? static_cast<uint64_t>(s_.batches.train->accumulate())
-                                     : GpuUpdate::losses_of_step(s_);
+                                     : GpuUpdate::losses_of_step(s_.devices, s_.batches);
   }
   uint64_t own_elements() const {
     uint64_t out = 0;
-    for (const Bucket& piece : own_pieces(s_, share_, replica_)) out += piece.count();
+    for (const Bucket& piece : own_pieces(s_.devices, s_.model, share_, replica_))
+      out += piece.count();
     return out;
   }
 

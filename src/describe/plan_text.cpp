@@ -21,42 +21,42 @@
 namespace dpt {
 namespace {
 
-std::string rows_text(const Session& s) {
+std::string rows_text(const Devices& devices, const SessionBatches& batches) {
   StepRows rows;
   std::string out;
-  s.batches.train->step(0, rows);
-  for (int shard = 0; shard < s.devices.topology.shards; ++shard) {
+  batches.train->step(0, rows);
+  for (int shard = 0; shard < devices.topology.shards; ++shard) {
     const Rows& r = rows.micro[0][static_cast<size_t>(shard)].rows;
-    const int worker = s.devices.topology.owner(shard);
+    const int worker = devices.topology.owner(shard);
     out += fmt::format(
         "  shard {:<3} worker {:<3} rank {:<3} samples {}..{} of {}\n", shard, worker,
-        s.devices.topology.rank_of(worker), r.begin, r.end,
-        s.batches.train->per_replica_sampling() ? "its rank's batch" : "the global batch");
+        devices.topology.rank_of(worker), r.begin, r.end,
+        batches.train->per_replica_sampling() ? "its rank's batch" : "the global batch");
   }
   return out;
 }
 
 // The settings of a parameter, if parameters differ in them.
-std::string group_text(const Session& s, size_t parameter) {
-  const ParameterGroups& all = s.parameter_groups;
+std::string group_text(const ParameterGroups& parameter_groups, size_t parameter) {
+  const ParameterGroups& all = parameter_groups;
   if (!all.several()) return "";
   const auto group = static_cast<size_t>(all.of_parameter[parameter]);
   return fmt::format("  lr {:.6g}, weight_decay {:.6g}", all.rates[all.groups[group].rate],
                      all.groups[group].weight_decay);
 }
 
-std::string parameters_text(const Session& s) {
+std::string parameters_text(const ParameterGroups& parameter_groups, const CompiledModel& model) {
   std::string out;
-  for (size_t i = 0; i < s.model.graph.parameters.size(); ++i) {
-    const Value& v = s.model.graph[s.model.graph.parameters[i]];
+  for (size_t i = 0; i < model.graph.parameters.size(); ++i) {
+    const Value& v = model.graph[model.graph.parameters[i]];
     out += fmt::format(
         "  {:<28} {:<16} {:>10}{}{}\n", v.name, v.desc.shape.str(), v.desc.shape.elements(),
         v.desc.layout == Layout::plain ? "" : fmt::format("  {}", name_of(v.desc.layout)),
-        s.model.graph.gradients[i] == kNoValue ? "  frozen" : group_text(s, i));
+        model.graph.gradients[i] == kNoValue ? "  frozen" : group_text(parameter_groups, i));
   }
-  for (ValueId v : s.model.graph.buffers)
-    out += fmt::format("  {:<28} {:<16} {:>10}  buffer\n", s.model.graph[v].name,
-                       s.model.graph[v].desc.shape.str(), s.model.graph[v].desc.shape.elements());
+  for (ValueId v : model.graph.buffers)
+    out += fmt::format("  {:<28} {:<16} {:>10}  buffer\n", model.graph[v].name,
+                       model.graph[v].desc.shape.str(), model.graph[v].desc.shape.elements());
   return out;
 }
 
@@ -145,11 +145,13 @@ std::string describe(const Session& s, bool verbose) {
       "mode: {}: {}, {} each, {} each, {}{}\n", s.plan.mode, counted(topology.ranks, "rank"),
       counted(topology.devices_per_rank, "device"), counted(topology.workers_per_device, "worker"),
       counted(topology.shards, "shard"), topology.reproducible ? " (reproducible)" : "");
-  out += fmt::format("batch: {}; {} per epoch, {} in total\n", batch_text(s),
+  out += fmt::format("batch: {}; {} per epoch, {} in total\n", batch_text(s.devices, s.batches),
                      counted(s.batches.train->steps(), "step"), s.length.steps);
-  out += rows_text(s);
-  out += lr_scale_text(s) + groups_text(s) + frozen_text(s);
-  out += fmt::format("parameters: {}\n{}", parameter_count(s.model.graph), parameters_text(s));
+  out += rows_text(s.devices, s.batches);
+  out += lr_scale_text(s.settings, s.batches, s.parameter_groups) +
+         groups_text(s.parameter_groups) + frozen_text(s.model);
+  out += fmt::format("parameters: {}\n{}", parameter_count(s.model.graph),
+                     parameters_text(s.parameter_groups, s.model));
   out += fmt::format("work: {:.3f} MFLOP for {}, forward and backward\n",
                      program.graph.flops() / 1e6, counted(program.rows.total(), "sample"));
   if (s.devices.on_gpu()) {

@@ -42,9 +42,10 @@ void clear_evaluation(const Buffers& buffers, int shard) {
   std::ranges::fill(buffers.metrics(shard), 0.0);
 }
 
-void add_evaluation(const Session& s, ShardResult& to, const ShardResult& found, int64_t samples) {
+void add_evaluation(const CompiledModel& model, ShardResult& to, const ShardResult& found,
+                    int64_t samples) {
   to.loss += found.loss;
-  to.weight += s.model.divisor == Divisor::targets ? found.weight : natural_divisor(s, samples);
+  to.weight += model.divisor == Divisor::targets ? found.weight : natural_divisor(model, samples);
   to.correct += found.correct;
 }
 

@@ -19,7 +19,7 @@ Evaluation sum_evaluation(const Session& session, const Buffers& buffers);
 
 // Adds what a shard found in so many samples. found.weight counts only if the targets determine the
 // divisor.
-void add_evaluation(const Session& session, ShardResult& to, const ShardResult& found,
+void add_evaluation(const CompiledModel& model, ShardResult& to, const ShardResult& found,
                     int64_t samples);
 
 // The end of an evaluation, on every worker: waits for all shards, sums them, and waits until all

@@ -59,11 +59,12 @@ NonFinite first_non_finite(const Buffers& buffers, int shards) {
   return first;
 }
 
-NonFiniteReport describe_non_finite(const Session& session, const NonFinite& found) {
+NonFiniteReport describe_non_finite(const RunSettings& settings, const CompiledModel& model,
+                                    const NonFinite& found) {
   constexpr std::string_view kRemedy =
       "a lower learning rate, clip_grad_norm, or other data may help";
   if (found.parameter >= 0) {
-    const Graph& graph = session.model.graph;
+    const Graph& graph = model.graph;
     const Value& v = graph[graph.parameters[static_cast<size_t>(found.parameter)]];
     return {fmt::format("the values of parameter '{}' were not finite before the step", v.name),
             kRemedy};
@@ -76,7 +77,7 @@ NonFiniteReport describe_non_finite(const Session& session, const NonFinite& fou
   if (found.input >= 0) return sample(found.input, "an input");
   if (found.instruction < 0) {
     if (found.target >= 0) return sample(found.target, "a target");
-    const LossType& loss = *session.settings.loss;
+    const LossType& loss = *settings.loss;
     if (!loss.needs.empty())
       return {fmt::format("the model's outputs are finite, but outside the range that {} accepts",
                           loss.name),
@@ -84,7 +85,7 @@ NonFiniteReport describe_non_finite(const Session& session, const NonFinite& fou
     return {"every layer's output is finite, so the non-finite value comes from the loss itself",
             kRemedy};
   }
-  const Program& program = session.model.programs.begin()->second;
+  const Program& program = model.programs.begin()->second;
   const Instruction& i = program.forward[static_cast<size_t>(found.instruction % kForward)];
   const GraphNode& n = program.graph.nodes[i.node];
   return {fmt::format("the output of layer '{}' ({}) is the first that is not finite", n.layer,

@@ -6,7 +6,8 @@
 
 #include "engine/step_executor.h"
 #include "session/buffers.h"
-#include "session/session.h"
+#include "session/compiled_model.h"
+#include "session/run_settings.h"
 
 namespace dpt {
 
@@ -23,6 +24,7 @@ void check_samples_finite(const Dataset& data, std::span<const uint32_t> samples
 // Merges the findings of shards 0..shards-1. Of the instructions found, the earliest wins.
 NonFinite first_non_finite(const Buffers& buffers, int shards);
 
-NonFiniteReport describe_non_finite(const Session& session, const NonFinite& found);
+NonFiniteReport describe_non_finite(const RunSettings& settings, const CompiledModel& model,
+                                    const NonFinite& found);
 
 }  // namespace dpt

@@ -13,7 +13,7 @@ enum class ProgramKind : uint8_t {
   train,       // a step's first micro-batch
   train_more,  // a later one: its gradients are added to those of earlier ones
   test,        // a batch of an evaluation
-  train_last   // a later one, the last, if it has programs of its own (Session::last_programs)
+  train_last  // a later one, the last, if it has programs of its own (CompiledModel::last_programs)
 };
 inline constexpr size_t kProgramKinds = 4;
 
@@ -35,7 +35,7 @@ constexpr bool adds_gradients(ProgramKind kind) {
 }
 
 // The number of bindings of one program, each with activations of its own. Chunk c uses the binding
-// c % slots_of(). slot_count: Session::slot_count().
+// c % slots_of(). slot_count: CompiledModel::slot_count.
 constexpr size_t slots_of(ProgramKind kind, size_t slot_count) {
   return kind == ProgramKind::train || kind == ProgramKind::train_last ? 1 : slot_count;
 }

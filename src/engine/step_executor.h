@@ -31,7 +31,7 @@ struct StepInput {
   // StepLoop::update() instead.
   std::span<const OptimizerStep> update{};
   double scale = 1;
-  bool measured = false;  // gradients are measured in this step (Session::measures)
+  bool measured = false;  // gradients are measured in this step (RunSettings::measures)
 };
 
 struct StepResult {

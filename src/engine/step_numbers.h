@@ -10,15 +10,16 @@ namespace dpt {
 
 // The divisor of the loss over so many samples. 1 if the loss is a sum, or if the targets determine
 // the divisor.
-inline double natural_divisor(const Session& s, int64_t samples) {
-  if (s.model.divisor == Divisor::one || s.model.divisor == Divisor::targets) return 1;
-  return static_cast<double>(samples * s.model.terms_per_sample);
+inline double natural_divisor(const CompiledModel& model, int64_t samples) {
+  if (model.divisor == Divisor::one || model.divisor == Divisor::targets) return 1;
+  return static_cast<double>(samples * model.terms_per_sample);
 }
 
 // Whether a step must report the mean over rank 0's own samples (`log.loss: rank0`).
-inline bool reports_rank0_loss(const Session& s) {
-  return s.devices.topology.ranks > 1 && s.devices.topology.replicas() > 1 &&
-         s.model.divisor != Divisor::one && s.settings.spec.log.loss == "rank0";
+inline bool reports_rank0_loss(const Spec& spec, const Devices& devices,
+                               const CompiledModel& model) {
+  return devices.topology.ranks > 1 && devices.topology.replicas() > 1 &&
+         model.divisor != Divisor::one && spec.log.loss == "rank0";
 }
 
 // Sums over all shards of a step.

@@ -57,9 +57,9 @@ int barriers_of(const Session& s) {
 
 // At most how many steps complete together on a GPU: steps of a small network are captured as CUDA
 // graphs, and at least half of the instructions of a step become graph nodes.
-int64_t steps_together(const Session& s) {
-  if (!s.devices.captures_steps()) return 1;
-  const Program& program = s.model.programs.begin()->second;
+int64_t steps_together(const Devices& devices, const CompiledModel& model) {
+  if (!devices.captures_steps()) return 1;
+  const Program& program = model.programs.begin()->second;
   const size_t nodes = program.forward.size() + program.loss.size() + program.backward.size();
   return static_cast<int64_t>(LaunchQueue::together((nodes + 1) / 2));
 }
@@ -79,18 +79,18 @@ RowFacts facts_of(const Session& s) {
       .workers = s.devices.topology.total_workers(),
       .gpus = static_cast<int>(
           std::set<int>(s.devices.gpu_of_worker.begin(), s.devices.gpu_of_worker.end()).size()),
-      .together = steps_together(s),
+      .together = steps_together(s.devices, s.model),
       .fewest = fewest,
       .most = most,
       .barriers = barriers_of(s),
       .loss_on_one = s.devices.topology.loss_device >= 0 && s.devices.topology.devices_per_rank > 1,
       .remote = remote_share(s),
-      .bubble = s.plan.schedule.empty() ? 0 : predicted_timing(s).bubble,
+      .bubble = s.plan.schedule.empty() ? 0 : predicted_timing(s.model, s.plan).bubble,
       .predicted_bytes = estimate_memory(s).peak()};
 }
 
 int run_measured(const Session& s, Notes& notes) {
-  check_initial_weights(s);
+  check_initial_weights(s.settings, s.model);
   for (int w = 0; w < s.devices.topology.total_workers(); ++w)
     new (&notes.clocks[w]) PlanStepClock(notes.steps.timed, notes.steps.marked);
   notes.facts = facts_of(s);

@@ -11,21 +11,20 @@
 
 namespace dpt {
 
-std::string batch_text(const Session& s) {
-  const int replicas = s.devices.topology.replicas();
+std::string batch_text(const Devices& devices, const SessionBatches& batches) {
+  const int replicas = devices.topology.replicas();
   StepRows rows;
-  s.batches.train->step(0, rows);
+  batches.train->step(0, rows);
   std::vector<int64_t> samples(static_cast<size_t>(replicas));
   for (const auto& micro : rows.micro)
-    for (int shard = 0; shard < s.devices.topology.shards; ++shard)
-      samples[static_cast<size_t>(s.devices.topology.replica(s.devices.topology.owner(shard)))] +=
+    for (int shard = 0; shard < devices.topology.shards; ++shard)
+      samples[static_cast<size_t>(devices.topology.replica(devices.topology.owner(shard)))] +=
           micro[static_cast<size_t>(shard)].rows.count();
   const int64_t all = std::accumulate(samples.begin(), samples.end(), int64_t{0});
   std::string out = counted(all, "sample");
-  if (all != s.batches.global_batch)
-    out += fmt::format(" (batch_size: {})", s.batches.global_batch);
-  if (s.batches.train->accumulate() > 1)
-    out += fmt::format(" in {} micro-batches", s.batches.train->accumulate());
+  if (all != batches.global_batch) out += fmt::format(" (batch_size: {})", batches.global_batch);
+  if (batches.train->accumulate() > 1)
+    out += fmt::format(" in {} micro-batches", batches.train->accumulate());
   if (replicas == 1) return out;
   const auto [fewest, most] = std::ranges::minmax(samples);
   if (fewest == most) return out + fmt::format(", {} per replica", most);

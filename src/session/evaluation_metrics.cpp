@@ -8,7 +8,9 @@
 
 #include "base/fail.h"
 #include "base/half.h"
-#include "session/session.h"
+#include "session/compiled_model.h"
+#include "session/run_settings.h"
+#include "session/session_data.h"
 #include "spec/metric_name.h"
 
 namespace dpt {
@@ -205,36 +207,38 @@ std::vector<int64_t> EvaluationMetrics::confusion_matrix(std::span<const double>
 namespace {
 
 // Whether the targets are class indices, so that there is an accuracy.
-bool by_classes(const Session& s) {
-  return s.settings.loss->classes && s.data.loader->target().dtype == DType::i32;
+bool by_classes(const RunSettings& settings, const SessionData& data) {
+  return settings.loss->classes && data.loader->target().dtype == DType::i32;
 }
 
-std::vector<Located<std::string>> wanted(const Session& s) {
-  std::vector<Located<std::string>> out = s.settings.spec.evaluate.metrics;
-  if (out.empty() && by_classes(s)) out.push_back({"accuracy", s.settings.spec.evaluate.where});
+std::vector<Located<std::string>> wanted(const RunSettings& settings, const SessionData& data) {
+  std::vector<Located<std::string>> out = settings.spec.evaluate.metrics;
+  if (out.empty() && by_classes(settings, data))
+    out.push_back({"accuracy", settings.spec.evaluate.where});
   const auto add = [&](const std::string& name, std::string_view key) {
     if (!name.empty() && std::ranges::find(out, name, &Located<std::string>::value) == out.end())
-      out.push_back({name, s.settings.spec.at(key)});
+      out.push_back({name, settings.spec.at(key)});
   };
-  add(metric_of_best(s), "save.best");
-  add(metric_of_early_stop(s), "early_stop.metric");
+  add(metric_of_best(settings.spec, data), "save.best");
+  add(metric_of_early_stop(settings.spec), "early_stop.metric");
   std::erase_if(out, [](const Located<std::string>& name) { return name.value == "loss"; });
   return out;
 }
 
 // Why the metric does not fit the loss or the data; empty if it does.
-std::string misfit(const Session& s, std::string_view metric, int64_t classes) {
-  const std::string loss(s.settings.loss->name);
+std::string misfit(const RunSettings& settings, const SessionData& data, std::string_view metric,
+                   int64_t classes) {
+  const std::string loss(settings.loss->name);
   if (metric == "mae" || metric == "r2")
-    return s.settings.loss->estimates
+    return settings.loss->estimates
                ? ""
                : fmt::format("{} is for losses that compare numbers, such as mse_loss, not for {}",
                              metric, loss);
-  if (!by_classes(s))
+  if (!by_classes(settings, data))
     return fmt::format("{} needs class targets and a loss such as cross_entropy{}", metric,
-                       s.settings.loss->classes ? ", but the targets are numbers" : "");
-  if (metric == "perplexity" && !(s.settings.loss->mean_likelihood &&
-                                  s.settings.loss->mean_likelihood(s.settings.spec.loss.settings)))
+                       settings.loss->classes ? ", but the targets are numbers" : "");
+  if (metric == "perplexity" && !(settings.loss->mean_likelihood &&
+                                  settings.loss->mean_likelihood(settings.spec.loss.settings)))
     return fmt::format(
         "perplexity is the exponential of the mean cross entropy, so {} must have the reduction "
         "'mean', and neither class weights nor label_smoothing",
@@ -248,57 +252,58 @@ std::string misfit(const Session& s, std::string_view metric, int64_t classes) {
   return "";
 }
 
-std::vector<float> first_target(const Session& s) {
-  std::vector<float> out(static_cast<size_t>(s.data.test_loader->target().shape.elements()));
-  const uint32_t first = s.data.test_rows.empty() ? 0 : s.data.test_rows.front();
-  if (s.data.test->made) s.data.test_loader->targets(std::span(&first, 1), out.data());
+std::vector<float> first_target(const SessionData& data) {
+  std::vector<float> out(static_cast<size_t>(data.test_loader->target().shape.elements()));
+  const uint32_t first = data.test_rows.empty() ? 0 : data.test_rows.front();
+  if (data.test->made) data.test_loader->targets(std::span(&first, 1), out.data());
   return out;
 }
 
 }  // namespace
 
-std::string metric_of_best(const Session& s) {
-  const std::string& best = s.settings.spec.save.best;
-  if (!s.settings.spec.save.on || best == "none") return "";
-  return best.empty() && s.data.validates ? "loss" : best;
+std::string metric_of_best(const Spec& spec, const SessionData& data) {
+  const std::string& best = spec.save.best;
+  if (!spec.save.on || best == "none") return "";
+  return best.empty() && data.validates ? "loss" : best;
 }
 
-std::string metric_of_early_stop(const Session& s) {
-  const EarlyStopSpec& stop = s.settings.spec.early_stop;
+std::string metric_of_early_stop(const Spec& spec) {
+  const EarlyStopSpec& stop = spec.early_stop;
   if (stop.patience == 0) return "";
   return stop.metric.empty() ? "loss" : stop.metric;
 }
 
-EvaluationMetrics metrics_of(const Session& s, Diagnostics& d) {
-  if (!s.data.test) {
+EvaluationMetrics metrics_of(const RunSettings& settings, const SessionData& data,
+                             const CompiledModel& model, Diagnostics& d) {
+  if (!data.test) {
     const auto needs = [&](const std::string& metric, std::string_view key) {
       if (!metric.empty())
-        d.error(s.settings.spec.at(key),
+        d.error(settings.spec.at(key),
                 fmt::format("'{}' needs evaluations: write `data.validation: 0.1`, or `evaluate: "
                             "true` to use the test set",
                             key));
     };
-    needs(s.settings.spec.save.on ? metric_of_best(s) : "", "save.best");
-    needs(metric_of_early_stop(s), "early_stop");
+    needs(settings.spec.save.on ? metric_of_best(settings.spec, data) : "", "save.best");
+    needs(metric_of_early_stop(settings.spec), "early_stop");
     return {};
   }
-  const Shape& output = s.model.graph[s.model.graph.output].desc.shape;
+  const Shape& output = model.graph[model.graph.output].desc.shape;
   EvaluationMetrics::Settings out;
-  if (by_classes(s)) {
-    out.class_dim = s.settings.loss->class_dim(s.settings.spec.loss.settings, output);
+  if (by_classes(settings, data)) {
+    out.class_dim = settings.loss->class_dim(settings.spec.loss.settings, output);
     out.classes = output[out.class_dim];
-    out.ignore_index = s.settings.loss->ignore_index
-                           ? s.settings.loss->ignore_index(s.settings.spec.loss.settings)
+    out.ignore_index = settings.loss->ignore_index
+                           ? settings.loss->ignore_index(settings.spec.loss.settings)
                            : -100;
   }
-  for (const Located<std::string>& metric : wanted(s)) {
-    const std::string problem = misfit(s, metric.value, out.classes);
+  for (const Located<std::string>& metric : wanted(settings, data)) {
+    const std::string problem = misfit(settings, data, metric.value, out.classes);
     if (!problem.empty())
-      d.error(metric.where.file ? metric.where : s.settings.spec.at("evaluate.metrics"), problem);
+      d.error(metric.where.file ? metric.where : settings.spec.at("evaluate.metrics"), problem);
     out.names.push_back(metric.value);
   }
   if (!d.ok()) return {};
-  if (s.settings.loss->estimates) out.origin = first_target(s);
+  if (settings.loss->estimates) out.origin = first_target(data);
   return EvaluationMetrics(std::move(out));
 }
 

@@ -14,7 +14,9 @@
 
 namespace dpt {
 
-struct Session;
+struct CompiledModel;
+struct RunSettings;
+struct SessionData;
 
 // A metric by the name that users write.
 struct NamedValue {
@@ -68,12 +70,13 @@ class EvaluationMetrics {
 };
 
 // What the session's evaluations compute: `evaluate.metrics` and what `save.best` and `early_stop`
-// need. Reports metrics that do not fit the loss. REQUIRES: the session's programs are made.
-EvaluationMetrics metrics_of(const Session& session, Diagnostics& d);
+// need. Reports metrics that do not fit the loss.
+EvaluationMetrics metrics_of(const RunSettings& settings, const SessionData& data,
+                             const CompiledModel& model, Diagnostics& d);
 
 // The metric by which the best weights are kept; empty: they are not.
-std::string metric_of_best(const Session& session);
+std::string metric_of_best(const Spec& spec, const SessionData& data);
 // The metric that early stopping looks at; empty: the run is not stopped early.
-std::string metric_of_early_stop(const Session& session);
+std::string metric_of_early_stop(const Spec& spec);
 
 }  // namespace dpt

@@ -7,13 +7,15 @@
 #include <span>
 #include <vector>
 
-#include "session/session.h"
+#include "session/compiled_model.h"
+#include "session/devices.h"
 
 namespace dpt {
 
 class GpuShare {
  public:
-  GpuShare(const Session& session, int device);  // device: index within its replica
+  // device: index within its replica
+  GpuShare(const Devices& devices, const CompiledModel& model, int device);
   int device() const { return device_; }
 
   // Elements [begin, end) of the flat weights, stored on this GPU from element `at` on.

@@ -14,14 +14,14 @@ bool splits_buckets(const Devices& devices) {
 }
 
 // Possible ends of buckets: one at each parameter.
-std::vector<size_t> ends_of(const Session& s, const GpuShare& share) {
+std::vector<size_t> ends_of(const Devices& devices, const CompiledModel& model,
+                            const GpuShare& share) {
   std::vector<size_t> out;
-  for (size_t p = 0; p < s.model.graph.parameters.size(); ++p) {
-    const size_t begin = s.model.layout.offset[p];
-    if (s.model.graph.gradients[p] == kNoValue || begin >= s.model.layout.stored ||
-        !share.has(begin))
+  for (size_t p = 0; p < model.graph.parameters.size(); ++p) {
+    const size_t begin = model.layout.offset[p];
+    if (model.graph.gradients[p] == kNoValue || begin >= model.layout.stored || !share.has(begin))
       continue;
-    out.push_back(share.at(begin) / pieces_multiple(s.devices) * pieces_multiple(s.devices));
+    out.push_back(share.at(begin) / pieces_multiple(devices) * pieces_multiple(devices));
   }
   out.push_back(share.trained());
   std::ranges::sort(out);
@@ -30,13 +30,14 @@ std::vector<size_t> ends_of(const Session& s, const GpuShare& share) {
 
 }  // namespace
 
-double bucket_mib(const Session& s) { return s.devices.exchange.bucket_mib.value_or(25); }
+double bucket_mib(const Devices& devices) { return devices.exchange.bucket_mib.value_or(25); }
 
-std::vector<Bucket> gradient_buckets(const Session& s, const GpuShare& share, double mib) {
+std::vector<Bucket> gradient_buckets(const Devices& devices, const CompiledModel& model,
+                                     const GpuShare& share, double mib) {
   constexpr double kFirst = 1;
   std::vector<Bucket> out;
   Bucket now;
-  for (const size_t end : ends_of(s, share)) {
+  for (const size_t end : ends_of(devices, model, share)) {
     now.end = end;
     const double most = out.empty() ? std::min(kFirst, mib) : mib;
     const bool full = static_cast<double>(now.count() * sizeof(float)) >= most * kMiB;
@@ -47,9 +48,10 @@ std::vector<Bucket> gradient_buckets(const Session& s, const GpuShare& share, do
   return out;
 }
 
-std::vector<Bucket> gradient_buckets(const Session& s, const GpuShare& share) {
-  if (s.devices.sums_on_host()) return {{0, share.trained()}};
-  return gradient_buckets(s, share, bucket_mib(s));
+std::vector<Bucket> gradient_buckets(const Devices& devices, const CompiledModel& model,
+                                     const GpuShare& share) {
+  if (devices.sums_on_host()) return {{0, share.trained()}};
+  return gradient_buckets(devices, model, share, bucket_mib(devices));
 }
 
 std::vector<size_t> made_after(const Program& program, const std::vector<Bucket>& buckets) {
@@ -68,13 +70,13 @@ std::vector<size_t> made_after(const Program& program, const std::vector<Bucket>
   return out;
 }
 
-std::vector<size_t> made_after_ops(const Session& s, const GpuShare& share,
-                                   const std::vector<StageOp>& ops,
+std::vector<size_t> made_after_ops(const SessionBatches& batches, const CompiledModel& model,
+                                   const GpuShare& share, const std::vector<StageOp>& ops,
                                    const std::vector<Bucket>& buckets) {
   std::vector<size_t> out(buckets.size());
   for (size_t i = 0; i < ops.size(); ++i) {
-    if (!ops[i].backward || ops[i].chunk + 1 < s.batches.train->accumulate()) continue;
-    for (const UpdateRange& r : stored_ranges(s.model.graph, s.model.layout,
+    if (!ops[i].backward || ops[i].chunk + 1 < batches.train->accumulate()) continue;
+    for (const UpdateRange& r : stored_ranges(model.graph, model.layout,
                                               [&](int stage) { return stage == ops[i].stage; })) {
       const size_t begin = share.at(r.begin), end = begin + r.count();
       for (size_t b = 0; b < buckets.size(); ++b)
@@ -85,17 +87,19 @@ std::vector<size_t> made_after_ops(const Session& s, const GpuShare& share,
   return out;
 }
 
-Bucket own_piece(const Session& s, const Bucket& bucket, int replica) {
-  if (!splits_buckets(s.devices)) return bucket;
-  const size_t count = bucket.count() / static_cast<size_t>(s.devices.topology.replicas());
+Bucket own_piece(const Devices& devices, const Bucket& bucket, int replica) {
+  if (!splits_buckets(devices)) return bucket;
+  const size_t count = bucket.count() / static_cast<size_t>(devices.topology.replicas());
   const size_t begin = bucket.begin + count * static_cast<size_t>(replica);
   return {begin, begin + count};
 }
 
-std::vector<Bucket> own_pieces(const Session& s, const GpuShare& share, int replica) {
-  if (!splits_buckets(s.devices)) return {{0, share.trained()}};
+std::vector<Bucket> own_pieces(const Devices& devices, const CompiledModel& model,
+                               const GpuShare& share, int replica) {
+  if (!splits_buckets(devices)) return {{0, share.trained()}};
   std::vector<Bucket> out;
-  for (const Bucket& b : gradient_buckets(s, share)) out.push_back(own_piece(s, b, replica));
+  for (const Bucket& b : gradient_buckets(devices, model, share))
+    out.push_back(own_piece(devices, b, replica));
   return out;
 }
 

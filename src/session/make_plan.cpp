@@ -13,12 +13,12 @@ namespace dpt {
 namespace {
 
 PlanTarget::Buckets buckets_of(const Session& s, int device, const PipelineSchedule& schedule) {
-  const GpuShare share(s, device);
-  PlanTarget::Buckets out{.buckets = gradient_buckets(s, share), .made_after = {}};
-  out.made_after =
-      schedule.empty()
-          ? made_after(s.model.programs.rbegin()->second, out.buckets)
-          : made_after_ops(s, share, schedule[static_cast<size_t>(device)], out.buckets);
+  const GpuShare share(s.devices, s.model, device);
+  PlanTarget::Buckets out{.buckets = gradient_buckets(s.devices, s.model, share), .made_after = {}};
+  out.made_after = schedule.empty()
+                       ? made_after(s.model.programs.rbegin()->second, out.buckets)
+                       : made_after_ops(s.batches, s.model, share,
+                                        schedule[static_cast<size_t>(device)], out.buckets);
   return out;
 }
 
@@ -39,7 +39,7 @@ PlanTarget target_of(const Session& s) {
                  .by_host = s.devices.sums_on_host(),
                  .shards_states = s.devices.exchange.shard_states,
                  .gradients = {},
-                 .schedule = schedule_of(s),
+                 .schedule = schedule_of(s.devices, s.batches, s.model),
                  .stage_device = s.model.graph.stage_device,
                  .stages_are_processes = s.devices.stages_are_processes(),
                  .copies = copies_of(s.model.graph)};

@@ -6,7 +6,7 @@
 
 namespace dpt {
 
-// REQUIRES: the session's programs and topology are set.
+// REQUIRES: the parts of the session that stand before the plan are made.
 Plan make_plan(const Session& session);
 
 }  // namespace dpt

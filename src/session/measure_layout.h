@@ -6,13 +6,14 @@
 #include <cstddef>
 #include <vector>
 
-#include "session/session.h"
+#include "session/compiled_model.h"
+#include "session/devices.h"
 
 namespace dpt {
 
 class MeasureLayout {
  public:
-  explicit MeasureLayout(const Session& session);
+  MeasureLayout(const Spec& spec, const Devices& devices, const CompiledModel& model);
 
   // Number of sums; 0 if nothing is measured.
   size_t elements() const { return rows_ * chunks_ + parameter_chunks_; }

@@ -12,40 +12,41 @@
 namespace dpt {
 namespace {
 
-void add_parameters(const Session& s, std::vector<DeviceUse>& out) {
+void add_parameters(const RunSettings& settings, const Devices& devices,
+                    const SessionBatches& batches, const CompiledModel& model,
+                    std::vector<DeviceUse>& out) {
   constexpr double kFloat = sizeof(float);
-  const std::vector<int> homes = s.model.graph.homes();
+  const std::vector<int> homes = model.graph.homes();
   const auto device = [&](ValueId v) -> DeviceUse& {
     const auto stage = static_cast<size_t>(homes[static_cast<size_t>(v)]);
-    return out[static_cast<size_t>(s.model.graph.stage_device[stage])];
+    return out[static_cast<size_t>(model.graph.stage_device[stage])];
   };
   // Gradients of each shard of a replica, and halves of them if they are compressed. A GPU has one
   // shard; with accumulation it has two buffers: the sum so far, and that of the current chunk.
-  const double halves = s.devices.exchange.compress ? 0.5 : 0;
-  const double copies =
-      s.devices.on_gpu() ? (s.batches.train->accumulate() > 1 ? 2 : 1) + halves
-                         : s.devices.topology.shards * (1 + halves) / s.devices.topology.replicas();
+  const double halves = devices.exchange.compress ? 0.5 : 0;
+  const double copies = devices.on_gpu()
+                            ? (batches.train->accumulate() > 1 ? 2 : 1) + halves
+                            : devices.topology.shards * (1 + halves) / devices.topology.replicas();
   // CPUs of a machine partition the states, but the machine still stores all of them.
-  const double states = s.settings.states() / (s.devices.on_gpu() && s.devices.exchange.shard_states
-                                                   ? double{1} * s.devices.topology.replicas()
-                                                   : 1);
-  for (size_t p = 0; p < s.model.graph.parameters.size(); ++p) {
-    const double bytes =
-        static_cast<double>(s.model.graph[s.model.graph.parameters[p]].desc.bytes());
-    DeviceUse& use = device(s.model.graph.parameters[p]);
+  const double states = settings.states() / (devices.on_gpu() && devices.exchange.shard_states
+                                                 ? double{1} * devices.topology.replicas()
+                                                 : 1);
+  for (size_t p = 0; p < model.graph.parameters.size(); ++p) {
+    const double bytes = static_cast<double>(model.graph[model.graph.parameters[p]].desc.bytes());
+    DeviceUse& use = device(model.graph.parameters[p]);
     use.weights += bytes;
-    if (s.model.graph.gradients[p] == kNoValue) continue;
+    if (model.graph.gradients[p] == kNoValue) continue;
     use.states += bytes * states;
-    if (!s.model.layout.gradient_in_update[p]) use.gradients += bytes * copies;
+    if (!model.layout.gradient_in_update[p]) use.gradients += bytes * copies;
   }
-  for (ValueId v : s.model.graph.buffers)
-    device(v).weights += kFloat * static_cast<double>(s.model.graph[v].desc.shape.elements());
-  if (s.batches.train->accumulate() == 1 || s.devices.on_gpu()) return;
+  for (ValueId v : model.graph.buffers)
+    device(v).weights += kFloat * static_cast<double>(model.graph[v].desc.shape.elements());
+  if (batches.train->accumulate() == 1 || devices.on_gpu()) return;
   for (size_t d = 0; d < out.size(); ++d)
     out[d].gradients +=
-        s.devices.topology.workers_per_device *
-        static_cast<double>(later_bytes(s.model.programs.begin()->second, [&](int stage) {
-          return s.model.graph.stage_device[static_cast<size_t>(stage)] == static_cast<int>(d);
+        devices.topology.workers_per_device *
+        static_cast<double>(later_bytes(model.programs.begin()->second, [&](int stage) {
+          return model.graph.stage_device[static_cast<size_t>(stage)] == static_cast<int>(d);
         }));
 }
 
@@ -68,7 +69,7 @@ Buffers::Sizes buffer_sizes(const Session& s) {
           .activations = s.devices.on_gpu() ? 0 : Arenas::bytes(s),
           .window = s.devices.own_states() ? std::min(kStateWindow, s.model.layout.trainable) : 0,
           .metrics = s.metrics.size(),
-          .measures = MeasureLayout(s).elements()};
+          .measures = MeasureLayout(s.settings.spec, s.devices, s.model).elements()};
 }
 
 std::vector<DeviceUse> device_uses(const Session& s) {
@@ -76,7 +77,7 @@ std::vector<DeviceUse> device_uses(const Session& s) {
   const auto& devices = s.model.graph.stage_device;
   for (int stage = 0; stage < s.model.graph.stages(); ++stage)
     out[static_cast<size_t>(devices[static_cast<size_t>(stage)])].stages.push_back(stage);
-  add_parameters(s, out);
+  add_parameters(s.settings, s.devices, s.batches, s.model, out);
   for (int d = 0; d < s.devices.topology.devices_per_replica; ++d)
     out[static_cast<size_t>(d)].activations =
         static_cast<double>(Arenas::bytes_on(s, d)) / s.devices.topology.replicas();

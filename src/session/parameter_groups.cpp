@@ -8,7 +8,9 @@
 #include "base/count.h"
 #include "layers/parameter_pattern.h"
 #include "optim/schedule.h"
-#include "session/session.h"
+#include "session/compiled_model.h"
+#include "session/run_settings.h"
+#include "session/session_batches.h"
 
 namespace dpt {
 namespace {
@@ -19,11 +21,11 @@ int64_t reference_batch(const Spec& spec) {
 }
 
 // The factor of all learning rates.
-double lr_factor(const Session& s) {
-  const std::string& rule = s.settings.spec.lr_scale.rule;
-  const int64_t reference = reference_batch(s.settings.spec);
+double lr_factor(const Spec& spec, const SessionBatches& batches) {
+  const std::string& rule = spec.lr_scale.rule;
+  const int64_t reference = reference_batch(spec);
   if (rule == "none" || reference == 0) return 1;
-  const double k = static_cast<double>(s.batches.global_batch) / static_cast<double>(reference);
+  const double k = static_cast<double>(batches.global_batch) / static_cast<double>(reference);
   return rule == "sqrt" ? std::sqrt(k) : k;
 }
 
@@ -69,10 +71,10 @@ void check_weight_decay(const Spec& spec, const OptimizerType& optimizer, Diagno
 }
 
 // For each parameter the entry of parameter_groups that matches it; null: none.
-std::vector<const ParameterGroupSpec*> entries_of(const Session& s, const NamedParameters& named,
-                                                  Diagnostics& d) {
-  std::vector<const ParameterGroupSpec*> out(s.model.graph.parameters.size());
-  for (const ParameterGroupSpec& group : s.settings.spec.parameter_groups) {
+std::vector<const ParameterGroupSpec*> entries_of(const Spec& spec, const CompiledModel& model,
+                                                  const NamedParameters& named, Diagnostics& d) {
+  std::vector<const ParameterGroupSpec*> out(model.graph.parameters.size());
+  for (const ParameterGroupSpec& group : spec.parameter_groups) {
     const std::vector<bool> matched = named.matching(group.match);
     bool told = false;
     for (size_t p = 0; p < out.size(); ++p) {
@@ -82,7 +84,7 @@ std::vector<const ParameterGroupSpec*> entries_of(const Session& s, const NamedP
                 fmt::format("'{}' is in this parameter group and in the one on line {}; as in "
                             "PyTorch, groups must not share parameters: make the patterns of one "
                             "narrower",
-                            s.model.graph[s.model.graph.parameters[p]].name, out[p]->where.line));
+                            model.graph[model.graph.parameters[p]].name, out[p]->where.line));
       told = told || out[p] != nullptr;
       out[p] = &group;
     }
@@ -98,21 +100,21 @@ size_t index_of(std::vector<double>& values, double value) {
 }
 
 // The trained parameters in the order of the flat buffers.
-std::vector<size_t> in_memory_order(const Session& s) {
+std::vector<size_t> in_memory_order(const CompiledModel& model) {
   std::vector<size_t> out;
-  for (size_t p = 0; p < s.model.graph.parameters.size(); ++p)
-    if (s.model.graph.gradients[p] != kNoValue) out.push_back(p);
-  std::ranges::sort(out, {}, [&](size_t p) { return s.model.layout.offset[p]; });
+  for (size_t p = 0; p < model.graph.parameters.size(); ++p)
+    if (model.graph.gradients[p] != kNoValue) out.push_back(p);
+  std::ranges::sort(out, {}, [&](size_t p) { return model.layout.offset[p]; });
   return out;
 }
 
-std::vector<ParameterGroups::Segment> segments_of(const Session& s,
+std::vector<ParameterGroups::Segment> segments_of(const CompiledModel& model,
                                                   const std::vector<int>& of_parameter) {
   std::vector<ParameterGroups::Segment> out;
-  const std::vector<size_t> order = in_memory_order(s);
+  const std::vector<size_t> order = in_memory_order(model);
   for (size_t i = 0; i < order.size(); ++i) {
     const size_t end =
-        i + 1 < order.size() ? s.model.layout.offset[order[i + 1]] : s.model.layout.trainable;
+        i + 1 < order.size() ? model.layout.offset[order[i + 1]] : model.layout.trainable;
     const int group = of_parameter[order[i]];
     if (!out.empty() && out.back().group == group)
       out.back().end = end;
@@ -135,19 +137,21 @@ void check_parameter_settings(const Spec& spec, const OptimizerType& optimizer, 
   check_weight_decay(spec, optimizer, d);
 }
 
-ParameterGroups parameter_groups_of(const Session& s, Diagnostics& d) {
-  const Spec& spec = s.settings.spec;
-  const std::any& settings = spec.optimizer.settings;
-  const NamedParameters named(spec, s.model.graph);
-  const auto entries = entries_of(s, named, d);
+ParameterGroups parameter_groups_of(const RunSettings& settings, const SessionBatches& batches,
+                                    const CompiledModel& model, Diagnostics& d) {
+  const Spec& spec = settings.spec;
+  const OptimizerType& optimizer = *settings.optimizer;
+  const std::any& given = spec.optimizer.settings;
+  const NamedParameters named(spec, model.graph);
+  const auto entries = entries_of(spec, model, named, d);
   const std::vector<bool> undecayed = named.matching(spec.no_decay);
-  const double factor = lr_factor(s);
-  const double own_decay = s.settings.optimizer->weight_decay(settings).value_or(0);
+  const double factor = lr_factor(spec, batches);
+  const double own_decay = optimizer.weight_decay(given).value_or(0);
   ParameterGroups out;
-  out.rates = {s.settings.optimizer->lr(settings) * factor};
-  out.of_parameter.assign(s.model.graph.parameters.size(), -1);
+  out.rates = {optimizer.lr(given) * factor};
+  out.of_parameter.assign(model.graph.parameters.size(), -1);
   for (size_t p = 0; p < entries.size(); ++p) {
-    if (s.model.graph.gradients[p] == kNoValue) continue;
+    if (model.graph.gradients[p] == kNoValue) continue;
     const ParameterGroupSpec* entry = entries[p];
     const double lr = entry && entry->lr ? *entry->lr * factor : out.rates[0];
     const double decay = undecayed[p] ? 0
@@ -158,29 +162,29 @@ ParameterGroups parameter_groups_of(const Session& s, Diagnostics& d) {
       return g.rate == rate && g.weight_decay == decay;
     });
     if (group == out.groups.end())
-      group = out.groups.insert(group, {.settings = s.settings.optimizer->with(settings, lr, decay),
-                                        .rate = rate,
-                                        .weight_decay = decay});
+      group = out.groups.insert(
+          group,
+          {.settings = optimizer.with(given, lr, decay), .rate = rate, .weight_decay = decay});
     ++group->tensors;
     out.of_parameter[p] = static_cast<int>(group - out.groups.begin());
   }
-  out.segments = segments_of(s, out.of_parameter);
+  out.segments = segments_of(model, out.of_parameter);
   return out;
 }
 
-std::string lr_scale_text(const Session& s) {
-  const std::string& rule = s.settings.spec.lr_scale.rule;
+std::string lr_scale_text(const RunSettings& settings, const SessionBatches& batches,
+                          const ParameterGroups& parameter_groups) {
+  const std::string& rule = settings.spec.lr_scale.rule;
   if (rule == "none") return "";
-  const double given = s.settings.optimizer->lr(s.settings.spec.optimizer.settings);
+  const double given = settings.optimizer->lr(settings.spec.optimizer.settings);
   const std::string ratio =
-      fmt::format("{}/{}", s.batches.global_batch, reference_batch(s.settings.spec));
+      fmt::format("{}/{}", batches.global_batch, reference_batch(settings.spec));
   return fmt::format("learning rate: {:.6g} = {:.6g} * {} (lr_scale: {})\n",
-                     s.parameter_groups.rates[0], given,
+                     parameter_groups.rates[0], given,
                      rule == "sqrt" ? fmt::format("sqrt({})", ratio) : ratio, rule);
 }
 
-std::string groups_text(const Session& s) {
-  const ParameterGroups& all = s.parameter_groups;
+std::string groups_text(const ParameterGroups& all) {
   if (!all.several()) return "";
   std::string out;
   for (const ParameterGroup& g : all.groups)
@@ -189,10 +193,10 @@ std::string groups_text(const Session& s) {
   return fmt::format("parameter groups: {}\n", out);
 }
 
-std::string frozen_text(const Session& s) {
-  const auto frozen = std::ranges::count(s.model.graph.gradients, kNoValue);
+std::string frozen_text(const CompiledModel& model) {
+  const auto frozen = std::ranges::count(model.graph.gradients, kNoValue);
   if (frozen == 0) return "";
-  return fmt::format("frozen: {} of {} tensors\n", frozen, s.model.graph.parameters.size());
+  return fmt::format("frozen: {} of {} tensors\n", frozen, model.graph.parameters.size());
 }
 
 }  // namespace dpt

@@ -14,8 +14,10 @@
 
 namespace dpt {
 
+struct CompiledModel;
 struct OptimizerType;
-struct Session;
+struct RunSettings;
+struct SessionBatches;
 
 // Parameters that are updated with the same settings.
 struct ParameterGroup {
@@ -52,17 +54,18 @@ struct ParameterGroups {
 // use. optimizer: that of the spec.
 void check_parameter_settings(const Spec& spec, const OptimizerType& optimizer, Diagnostics& d);
 
-// Reports parameters of two groups. REQUIRES: the session has its graph, its layout and its global
-// batch, and check_parameter_settings() reported nothing.
-ParameterGroups parameter_groups_of(const Session& session, Diagnostics& d);
+// Reports parameters of two groups. REQUIRES: check_parameter_settings() reported nothing.
+ParameterGroups parameter_groups_of(const RunSettings& settings, const SessionBatches& batches,
+                                    const CompiledModel& model, Diagnostics& d);
 
 // "learning rate: 0.4 = 0.1 * 1024/256 (lr_scale: linear)"; empty without lr_scale.
-std::string lr_scale_text(const Session& session);
+std::string lr_scale_text(const RunSettings& settings, const SessionBatches& batches,
+                          const ParameterGroups& parameter_groups);
 // "parameter groups: 62 tensors with lr 0.1, weight_decay 0.0001; 53 with lr 0.1, weight_decay 0";
 // empty for one group.
-std::string groups_text(const Session& session);
+std::string groups_text(const ParameterGroups& parameter_groups);
 // "frozen: 60 of 62 tensors"; empty if all are trained.
-std::string frozen_text(const Session& session);
+std::string frozen_text(const CompiledModel& model);
 
 template <class F>
 void ParameterGroups::each(size_t begin, size_t end, F f) const {

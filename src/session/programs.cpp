@@ -23,9 +23,9 @@ TensorDesc batch_of(const TensorDesc& sample, int64_t rows) {
 }
 
 // Whether no chunk is recomputed because the only chunk is also the last.
-bool keeps_all(const Session& s) {
-  return s.devices.pipeline->checkpoint == Checkpointing::except_last &&
-         s.batches.train->accumulate() == 1;
+bool keeps_all(const Devices& devices, const SessionBatches& batches) {
+  return devices.pipeline->checkpoint == Checkpointing::except_last &&
+         batches.train->accumulate() == 1;
 }
 
 // What a program is for. train_last: a last chunk that keeps its activations.
@@ -49,7 +49,7 @@ ModelQuery model_query(const Session& s, const std::vector<int>& placement, int6
   q.placement = placement;
   q.recompute_stages = s.devices.pipeline &&
                        s.devices.pipeline->checkpoint != Checkpointing::never &&
-                       purpose == Purpose::train && !keeps_all(s);
+                       purpose == Purpose::train && !keeps_all(s.devices, s.batches);
   return q;
 }
 
@@ -65,15 +65,15 @@ void complain_of_shapes(const Session& s, Diagnostics of_shard, Diagnostics& d) 
   d = of_batch.ok() ? std::move(of_shard) : std::move(of_batch);
 }
 
-std::span<const KernelType> kernels_of(const Session& s) {
-  return s.devices.on_gpu() ? cuda_kernels() : cpu_kernels();
+std::span<const KernelType> kernels_of(const Devices& devices) {
+  return devices.on_gpu() ? cuda_kernels() : cpu_kernels();
 }
 
 Graph graph_for(const Session& s, const std::vector<int>& placement, int64_t rows, Purpose purpose,
                 Diagnostics& d, std::vector<PassChange>* changes = nullptr) {
   ModelQuery q = model_query(s, placement, rows, purpose);
   q.passes = s.devices.on_gpu() ? gpu_passes() : cpu_passes();
-  q.kernels = kernels_of(s);
+  q.kernels = kernels_of(s.devices);
   q.own_moments = (!s.settings.spec.sync_batch_norm || s.devices.topology.replicas() == 1) &&
                   !(s.devices.pipeline && s.devices.pipeline->deferred_batch_norm);
   Graph graph = build_graph(s.settings.spec, q, d, nullptr, changes);
@@ -90,25 +90,25 @@ std::map<ShardGroupRows, Program> programs_for(const Session& s, const CompiledM
     out.emplace(rows,
                 compile(
                     rows, [&](int64_t n) { return graph_for(s, model.placement, n, purpose, d); },
-                    kernels_of(s), model.layout, in_flight));
+                    kernels_of(s.devices), model.layout, in_flight));
   return out;
 }
 
-PipelineSchedule schedule_for(const Session& s, const Graph& graph) {
+PipelineSchedule schedule_for(const Devices& devices, const SessionBatches& batches,
+                              const Graph& graph) {
   if (graph.stages() == 1) return {};
-  const auto kind = s.devices.pipeline ? s.devices.pipeline->schedule : ScheduleKind::sequential;
-  return pipeline_schedule(kind, graph.stage_device,
-                           static_cast<int>(s.batches.train->accumulate()));
+  const auto kind = devices.pipeline ? devices.pipeline->schedule : ScheduleKind::sequential;
+  return pipeline_schedule(kind, graph.stage_device, static_cast<int>(batches.train->accumulate()));
 }
 
 // For each stage: the most chunks that it has in flight.
-std::vector<int> slots_of(const Session& s, const Graph& graph) {
+std::vector<int> slots_of(const Devices& devices, const SessionBatches& batches,
+                          const Graph& graph) {
   if (graph.stages() == 1) return {1};
   // A last chunk that keeps its activations has a slot of its own.
-  const bool apart =
-      s.devices.pipeline && s.devices.pipeline->checkpoint == Checkpointing::except_last;
-  const int chunks = static_cast<int>(s.batches.train->accumulate()) - (apart ? 1 : 0);
-  const PipelineSchedule schedule = schedule_for(s, graph);
+  const bool apart = devices.pipeline && devices.pipeline->checkpoint == Checkpointing::except_last;
+  const int chunks = static_cast<int>(batches.train->accumulate()) - (apart ? 1 : 0);
+  const PipelineSchedule schedule = schedule_for(devices, batches, graph);
   std::vector<int> out;
   for (int stage = 0; stage < graph.stages(); ++stage)
     out.push_back(std::max(1, in_flight(schedule, stage, chunks)));
@@ -135,19 +135,22 @@ void pad_trainable(FlatLayout& layout, size_t multiple) {
 
 }  // namespace
 
-PipelineSchedule schedule_of(const Session& s) { return schedule_for(s, s.model.graph); }
+PipelineSchedule schedule_of(const Devices& devices, const SessionBatches& batches,
+                             const CompiledModel& model) {
+  return schedule_for(devices, batches, model.graph);
+}
 
 namespace {
 
-int64_t rows_of_largest_shard(const Session& s) {
+int64_t rows_of_largest_shard(const SessionBatches& batches) {
   StepRows first;
-  s.batches.train->step(0, first);
+  batches.train->step(0, first);
   return shard_group_rows(first.micro[0], {0, 1}).largest;
 }
 
 CompiledModel compile_for_shards(const Session& s, Diagnostics& d) {
   CompiledModel out;
-  const int64_t largest = rows_of_largest_shard(s);
+  const int64_t largest = rows_of_largest_shard(s.batches);
   if (s.devices.pipeline)
     out.placement = place_units(
         s.settings.spec, *s.devices.pipeline, s.devices.topology.devices_per_replica,
@@ -159,7 +162,7 @@ CompiledModel compile_for_shards(const Session& s, Diagnostics& d) {
         d);
   if (d.ok()) out.graph = graph_for(s, out.placement, largest, Purpose::train, d);
   if (!d.ok()) return out;
-  out.slots = slots_of(s, out.graph);
+  out.slots = slots_of(s.devices, s.batches, out.graph);
   out.slot_count = slot_count_of(out.slots, s.batches.train->accumulate());
   // Gradients are stored if they must be complete before the first update (for clipping by norm,
   // and because with a scaled loss an overflow anywhere skips the update), if several are added up
@@ -167,9 +170,9 @@ CompiledModel compile_for_shards(const Session& s, Diagnostics& d) {
   const bool stores = s.settings.spec.clip.max_norm.has_value() || s.precision.scaler.on ||
                       s.batches.train->accumulate() > 1 ||
                       s.devices.exchange.compress.has_value() || s.settings.measures();
-  out.layout =
-      flat_layout(out.graph, stores ? std::vector<bool>()
-                                    : parameters_with_fusible_gradients(out.graph, kernels_of(s)));
+  out.layout = flat_layout(
+      out.graph, stores ? std::vector<bool>()
+                        : parameters_with_fusible_gradients(out.graph, kernels_of(s.devices)));
   pad_trainable(out.layout, pieces_multiple(s.devices));
   out.divisor = divisor_of(s.settings.spec, out.graph);
   out.takes_empty_steps = zero_divisor_ignores_all(out.graph);
@@ -180,7 +183,7 @@ CompiledModel compile_for_shards(const Session& s, Diagnostics& d) {
     out.shard_groups = s.devices.topology.shard_groups(alone);
     out.programs = programs_for(s, out, *s.batches.train, Purpose::train, d);
     if (s.devices.pipeline && s.devices.pipeline->checkpoint == Checkpointing::except_last &&
-        !keeps_all(s))
+        !keeps_all(s.devices, s.batches))
       out.last_programs = programs_for(s, out, *s.batches.train, Purpose::train_last, d);
     if (s.data.test) out.test_programs = programs_for(s, out, *s.batches.test, Purpose::test, d);
     const auto by_sample = [](const auto& p) { return p.second.by_sample(); };
@@ -217,7 +220,7 @@ void check_kernels(const Graph& graph, std::span<const KernelType> kernels, Diag
 std::vector<PassChange> pass_changes(const Session& s) {
   std::vector<PassChange> out;
   Diagnostics d;
-  graph_for(s, s.model.placement, rows_of_largest_shard(s), Purpose::train, d, &out);
+  graph_for(s, s.model.placement, rows_of_largest_shard(s.batches), Purpose::train, d, &out);
   return out;
 }
 

@@ -9,11 +9,13 @@
 
 namespace dpt {
 
-// Errors in the spec are reported to `d`. REQUIRES: the session's batches are made.
+// Errors in the spec are reported to `d`. REQUIRES: the parts of the session that stand before the
+// model are made.
 CompiledModel compile_model(const Session& s, Diagnostics& d);
 
 // The schedule for a model on several devices; empty for one device.
-PipelineSchedule schedule_of(const Session& s);
+PipelineSchedule schedule_of(const Devices& devices, const SessionBatches& batches,
+                             const CompiledModel& model);
 
 // Reports the operators for which the list has no kernel. Only lists for GPUs lack any.
 void check_kernels(const Graph& graph, std::span<const KernelType> kernels, Diagnostics& d);

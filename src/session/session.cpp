@@ -16,12 +16,13 @@ namespace dpt {
 namespace {
 
 // Whether a replica has exactly one sample in some micro-batch of `batch`.
-bool leaves_one_sample(const Session& s, const BatchPartitioner& batches, int64_t batch) {
+bool leaves_one_sample(const Spec& spec, const Devices& devices, const BatchPartitioner& batches,
+                       int64_t batch) {
   StepRows rows;
   batches.step(batch, rows);
   for (const auto& micro : rows.micro)
-    for (int shard = 0; shard < s.devices.topology.shards; ++shard) {
-      const Rows replica = s.devices.topology.replica_of(shard, s.settings.spec.sync_batch_norm);
+    for (int shard = 0; shard < devices.topology.shards; ++shard) {
+      const Rows replica = devices.topology.replica_of(shard, spec.sync_batch_norm);
       int64_t samples = 0;
       for (int64_t i = replica.begin; i < replica.end; ++i)
         samples += micro[static_cast<size_t>(i)].rows.count();
@@ -42,17 +43,19 @@ bool takes_variance_of_samples(const Graph& graph) {
 
 // The first batch that leaves a replica with one sample; -1: none. Only the last batches of an
 // epoch can differ from the first.
-int64_t batch_of_one_sample(const Session& s, const BatchPartitioner& batches) {
+int64_t batch_of_one_sample(const Spec& spec, const Devices& devices,
+                            const BatchPartitioner& batches) {
   const int64_t steps = batches.steps();
   for (const int64_t batch : {int64_t{0}, std::max<int64_t>(0, steps - 2), steps - 1})
-    if (leaves_one_sample(s, batches, batch)) return batch;
+    if (leaves_one_sample(spec, devices, batches, batch)) return batch;
   return -1;
 }
 
 // A variance needs two values. PyTorch reports this too, but only when it reaches that batch.
 void check_batch_norm(const Session& s, Diagnostics& d) {
-  const int64_t step =
-      takes_variance_of_samples(s.model.graph) ? batch_of_one_sample(s, *s.batches.train) : -1;
+  const int64_t step = takes_variance_of_samples(s.model.graph)
+                           ? batch_of_one_sample(s.settings.spec, s.devices, *s.batches.train)
+                           : -1;
   if (step >= 0)
     d.error(s.settings.spec.at("data.batch_size"),
             fmt::format(
@@ -64,7 +67,8 @@ void check_batch_norm(const Session& s, Diagnostics& d) {
   if (s.model.test_programs.empty() ||
       !takes_variance_of_samples(s.model.test_programs.begin()->second.graph))
     return;
-  if (const int64_t batch = batch_of_one_sample(s, *s.batches.test); batch >= 0)
+  if (const int64_t batch = batch_of_one_sample(s.settings.spec, s.devices, *s.batches.test);
+      batch >= 0)
     d.error(
         s.settings.spec.at("evaluate.batch_size"),
         fmt::format("batch {} of {} of the {} set leaves a replica with a single sample, which has "
@@ -74,49 +78,50 @@ void check_batch_norm(const Session& s, Diagnostics& d) {
 }
 
 // Devices must be numbered without gaps, and each stage must compute something.
-void check_placement(const Session& s, Diagnostics& d) {
-  for (int device = 0; device < s.devices.topology.devices_per_replica; ++device)
-    if (std::ranges::find(s.model.graph.stage_device, device) == s.model.graph.stage_device.end())
+void check_placement(const Spec& spec, const Devices& devices, const CompiledModel& model,
+                     Diagnostics& d) {
+  for (int device = 0; device < devices.topology.devices_per_replica; ++device)
+    if (std::ranges::find(model.graph.stage_device, device) == model.graph.stage_device.end())
       d.error(
-          s.settings.spec.at("model"),
+          spec.at("model"),
           fmt::format("device {0} has no layer, but device {1} does; the devices of a replica are "
                       "numbered from 0 without gaps: give a layer `device: {0}`, or lower the "
                       "other numbers",
-                      device, s.devices.topology.devices_per_replica - 1));
-  for (int stage = 0; stage < s.model.graph.stages(); ++stage)
-    if (std::ranges::none_of(s.model.graph.nodes, [&](const GraphNode& n) {
+                      device, devices.topology.devices_per_replica - 1));
+  for (int stage = 0; stage < model.graph.stages(); ++stage)
+    if (std::ranges::none_of(model.graph.nodes, [&](const GraphNode& n) {
           return n.stage == stage && !is_stage_copy(n);
         }))
-      d.error(s.settings.spec.at("model"),
+      d.error(spec.at("model"),
               fmt::format("stage {} (counted from 0), on device {}, has nothing to compute: its "
                           "layers return their input unchanged, as `identity`, `dropout: 0` and a "
                           "`flatten` of flat input do; put another layer on that device, or {}",
-                          stage, s.model.graph.stage_device[static_cast<size_t>(stage)],
-                          s.devices.pipeline ? "start the stages at other layers (`cut`)"
-                                             : "remove `device` from these"));
+                          stage, model.graph.stage_device[static_cast<size_t>(stage)],
+                          devices.pipeline ? "start the stages at other layers (`cut`)"
+                                           : "remove `device` from these"));
 }
 
 // Whether the gradients that the spec wants to have measured can be.
-void check_measures(const Session& s, Diagnostics& d) {
+void check_measures(const Spec& spec, const Devices& devices, Diagnostics& d) {
   const auto refuse = [&](const char* key, std::string_view why) {
-    d.error(s.settings.spec.at(key), fmt::format("{} {}", key, why));
+    d.error(spec.at(key), fmt::format("{} {}", key, why));
   };
   constexpr std::string_view kOnGpu =
       "is measured on CPUs only: leave it out, or train with `device: cpu`";
-  if (s.settings.spec.log.grad_norms && s.devices.on_gpu()) refuse("log.grad_norms", kOnGpu);
-  if (!s.settings.spec.log.noise_scale) return;
-  if (s.devices.on_gpu()) refuse("log.noise_scale", kOnGpu);
-  if (s.devices.topology.shards < 2)
+  if (spec.log.grad_norms && devices.on_gpu()) refuse("log.grad_norms", kOnGpu);
+  if (!spec.log.noise_scale) return;
+  if (devices.on_gpu()) refuse("log.noise_scale", kOnGpu);
+  if (devices.topology.shards < 2)
     refuse("log.noise_scale",
            "compares the gradients of several shards of a batch, but this run has one: use several "
            "cores or devices, or split batches with `reproducible: {shards: 8}`");
 }
 
 // Masks that PyTorch draws come from one generator on one device.
-void check_random(const Session& s, Diagnostics& d) {
-  if (s.settings.spec.random == "torch" &&
-      (s.settings.mode->name != "single" || s.devices.topology.devices_per_replica > 1))
-    d.error(s.settings.spec.at("random"),
+void check_random(const RunSettings& settings, const Devices& devices, Diagnostics& d) {
+  if (settings.spec.random == "torch" &&
+      (settings.mode->name != "single" || devices.topology.devices_per_replica > 1))
+    d.error(settings.spec.at("random"),
             "`random: torch` needs `parallel: single` on one device; without it, dropout masks are "
             "the same in every mode");
 }
@@ -130,16 +135,16 @@ std::unique_ptr<const Session> make_session(Spec given, const SessionQuery& quer
   const Spec& spec = s.settings.spec;
   s.devices = make_devices(s.settings, query, d);
   s.precision = make_precision(spec, s.devices.on_gpu());
-  check_random(s, d);
-  check_measures(s, d);
+  check_random(s.settings, s.devices, d);
+  check_measures(s.settings.spec, s.devices, d);
   if (!d.ok()) return nullptr;
   s.data = load_data(s.settings, query, d);
   if (d.ok()) s.batches = make_batches(spec, s.devices, s.data, d);
   if (d.ok()) report_spec_error(d, spec.at("model"), [&] { s.model = compile_model(s, d); });
-  if (d.ok()) s.metrics = metrics_of(s, d);
-  if (d.ok()) s.parameter_groups = parameter_groups_of(s, d);
+  if (d.ok()) s.metrics = metrics_of(s.settings, s.data, s.model, d);
+  if (d.ok()) s.parameter_groups = parameter_groups_of(s.settings, s.batches, s.model, d);
   if (d.ok()) check_batch_norm(s, d);
-  if (d.ok()) check_placement(s, d);
+  if (d.ok()) check_placement(s.settings.spec, s.devices, s.model, d);
   if (!d.ok()) return nullptr;
   s.plan = make_plan(s);
   if (const std::string reason = beyond_limit(s); !reason.empty()) {

@@ -61,7 +61,7 @@ void BestWeights::write(const BestValue& best, const Buffers& buffers,
   const std::string path = best_weights_file(folder_);
   try {
     checkpoints_.retry_with_space(path, [&] {
-      save_model(session_, buffers, scaler, path, disk_,
+      save_model(session_.precision, session_.model, buffers, scaler, path, disk_,
                  {{"metric", fmt::format("{}.{}", session_.data.evaluated_set(), best.metric)},
                   {"value", fmt::format("{}", best.value)},
                   {"epoch", fmt::format("{}", best.epoch)},

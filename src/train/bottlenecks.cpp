@@ -15,8 +15,8 @@ constexpr double kMostData = 0.2, kMostDelay = 0.2, kMostBarriers = 0.25;
 
 double percent(double share) { return 100 * std::min(1.0, share); }
 
-std::string data_text(const Session& s, double share) {
-  if (s.data.train.reader)
+std::string data_text(const SessionData& data, double share) {
+  if (data.train.reader)
     return fmt::format(
         "warning: {:.0f} % of the training time is spent waiting for data: images are not decoded "
         "fast enough; give the run more cores, or store the images at the size used for training\n",
@@ -35,15 +35,16 @@ std::string delay_text(double share) {
       percent(share));
 }
 
-std::string barrier_text(const Session& s, const TrainingTimes& t) {
+std::string barrier_text(const Devices& devices, const SessionBatches& batches,
+                         const TrainingTimes& t) {
   const double ms = 1e3 * t.seconds / static_cast<double>(std::max<int64_t>(1, t.steps));
-  const bool devices = s.devices.topology.workers_per_device == 1;
-  const int workers = s.devices.topology.total_workers();
+  const bool one_each = devices.topology.workers_per_device == 1;
+  const int workers = devices.topology.total_workers();
   return fmt::format(
       "warning: steps of {:.3g} ms spend {:.0f} % of their time at barriers, where workers wait "
       "for each other: a batch of {} is too small for {}; use fewer, or a larger batch\n",
-      ms, percent(t.barriers / t.seconds), s.batches.global_batch,
-      counted(workers, devices ? "device" : "core"));
+      ms, percent(t.barriers / t.seconds), batches.global_batch,
+      counted(workers, one_each ? "device" : "core"));
 }
 
 }  // namespace
@@ -64,9 +65,11 @@ std::string Bottlenecks::cause(const TrainingTimes& t) {
   if (delay > kMostDelay && alone)
     return crowded || std::exchange(told_cores_, true) ? "" : delay_text(delay);
   if (t.data > kMostData * t.seconds)
-    return std::exchange(told_data_, true) ? "" : data_text(session_, t.data / t.seconds);
+    return std::exchange(told_data_, true) ? "" : data_text(session_.data, t.data / t.seconds);
   if (t.barriers > kMostBarriers * t.seconds && !crowded)
-    return std::exchange(told_barriers_, true) ? "" : barrier_text(session_, t);
+    return std::exchange(told_barriers_, true)
+               ? ""
+               : barrier_text(session_.devices, session_.batches, t);
   return "";
 }
 

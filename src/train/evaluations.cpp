@@ -25,8 +25,8 @@ bool take_in(BestValue& best, const Evaluation& evaluation, double min_delta, in
 
 Evaluations::Evaluations(const Session& session) : session_(session) {
   if (!session.data.test) return;
-  best_.metric = metric_of_best(session);
-  early_stop_.metric = metric_of_early_stop(session);
+  best_.metric = metric_of_best(session.settings.spec, session.data);
+  early_stop_.metric = metric_of_early_stop(session.settings.spec);
 }
 
 bool Evaluations::due_after_epoch(int64_t epoch, int64_t steps) const {
@@ -68,9 +68,9 @@ void Evaluations::read(const TrainState& from) {
   if (from.early_stop.metric == early_stop_.metric) early_stop_ = from.early_stop;
 }
 
-std::string text_of(const Session& session, const BestValue& best) {
-  return fmt::format("{} {} {:.4f} in epoch {}", session.data.evaluated_set(), best.metric,
-                     best.value, best.epoch);
+std::string text_of(const SessionData& data, const BestValue& best) {
+  return fmt::format("{} {} {:.4f} in epoch {}", data.evaluated_set(), best.metric, best.value,
+                     best.epoch);
 }
 
 }  // namespace dpt

@@ -44,6 +44,6 @@ class Evaluations {
 };
 
 // "validation accuracy 0.8912 in epoch 7".
-std::string text_of(const Session& session, const BestValue& best);
+std::string text_of(const SessionData& data, const BestValue& best);
 
 }  // namespace dpt

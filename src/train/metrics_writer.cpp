@@ -50,9 +50,10 @@ double utc_s() {
 
 }  // namespace
 
-double samples_per_second(const Session& session, const EpochRecord& r) {
-  return static_cast<double>(session.data.train_samples()) * static_cast<double>(r.steps) /
-         static_cast<double>(session.batches.train->steps()) / r.seconds;
+double samples_per_second(const SessionData& data, const SessionBatches& batches,
+                          const EpochRecord& r) {
+  return static_cast<double>(data.train_samples()) * static_cast<double>(r.steps) /
+         static_cast<double>(batches.train->steps()) / r.seconds;
 }
 
 MetricsWriter::MetricsWriter(const Session& session, std::string folder, std::string run,
@@ -139,7 +140,8 @@ void MetricsWriter::epoch(const EpochRecord& r, std::optional<double> evaluation
                  {"seconds", Json::decimals(r.seconds, kDecimalsOfSeconds)},
                  {"steps", r.steps},
                  {"lr", Json::rounded(r.lr, kDigits)},
-                 {"samples_per_second", Json::decimals(samples_per_second(session_, r), 1)}};
+                 {"samples_per_second",
+                  Json::decimals(samples_per_second(session_.data, session_.batches, r), 1)}};
   if (r.evaluation) add_evaluation(record, session_.data.evaluated_set(), *r.evaluation);
   if (evaluation_s)
     record.add("evaluation_seconds", Json::decimals(*evaluation_s, kDecimalsOfSeconds));

@@ -78,6 +78,7 @@ class MetricsWriter {
 };
 
 // Speed in the steps of an epoch, without evaluation.
-double samples_per_second(const Session& session, const EpochRecord& record);
+double samples_per_second(const SessionData& data, const SessionBatches& batches,
+                          const EpochRecord& record);
 
 }  // namespace dpt

@@ -35,20 +35,20 @@ std::string name_of_stop(int signal) {
   return fmt::format("Stopped (signal {})", signal);
 }
 
-std::string_view kind_of(const Session& s) { return s.devices.on_gpu() ? "GPU" : "CPU"; }
+std::string_view kind_of(const Devices& devices) { return devices.on_gpu() ? "GPU" : "CPU"; }
 
 std::string lines_of_header(const Session& s) {
   const Topology& topology = s.devices.topology;
   std::string out;
   if (!s.devices.note.empty()) out += s.devices.note + "\n";
   out += fmt::format("data: {}\n", s.data.train.description);
-  out += fmt::format("model: {}, {} on {} with {}\n", counted(s.model.parameters(), "parameter"),
-                     s.plan.mode,
-                     topology.ranks > 1 ? fmt::format("{} ranks", topology.ranks)
-                     : topology.devices_per_rank > 1
-                         ? fmt::format("{} {} devices", topology.devices_per_rank, kind_of(s))
-                         : fmt::format("one {}", s.devices.on_gpu() ? "GPU" : "CPU device"),
-                     counted(topology.total_workers(), "worker"));
+  out += fmt::format(
+      "model: {}, {} on {} with {}\n", counted(s.model.parameters(), "parameter"), s.plan.mode,
+      topology.ranks > 1 ? fmt::format("{} ranks", topology.ranks)
+      : topology.devices_per_rank > 1
+          ? fmt::format("{} {} devices", topology.devices_per_rank, kind_of(s.devices))
+          : fmt::format("one {}", s.devices.on_gpu() ? "GPU" : "CPU device"),
+      counted(topology.total_workers(), "worker"));
   if (s.devices.on_gpu() && topology.replicas() > 1)
     out +=
         fmt::format("gradients: summed by {}\n",
@@ -58,9 +58,10 @@ std::string lines_of_header(const Session& s) {
                        s.devices.on_gpu() || computes_in(s.precision.policy.half)
                            ? ""
                            : ", emulated: results of fp32 kernels are rounded");
-  out += fmt::format("batch: {}; {} per epoch\n", batch_text(s),
+  out += fmt::format("batch: {}; {} per epoch\n", batch_text(s.devices, s.batches),
                      counted(s.batches.train->steps(), "step"));
-  return out + lr_scale_text(s) + groups_text(s) + frozen_text(s);
+  return out + lr_scale_text(s.settings, s.batches, s.parameter_groups) +
+         groups_text(s.parameter_groups) + frozen_text(s.model);
 }
 
 ProgressPlan progress_plan(const Session& s) {
@@ -109,9 +110,9 @@ void Reporter::begin(const Start& start) {
   const int available = session_.devices.on_gpu() ? session_.devices.gpus.count
                                                   : topology.ranks * topology.devices_per_rank;
   if (session_.settings.mode->processes)
-    print_stdout("Number of available {}s: {}\n", kind_of(session_), available);
+    print_stdout("Number of available {}s: {}\n", kind_of(session_.devices), available);
   if (topology.devices_per_rank > 1)
-    print_stdout("Let's use {} {}s!\n", topology.devices_per_rank, kind_of(session_));
+    print_stdout("Let's use {} {}s!\n", topology.devices_per_rank, kind_of(session_.devices));
   plan_.steps_before = start.step;
   now_ = {
       .epoch = start.epoch + 1, .of_epoch = start.of_epoch, .step = start.step, .began_s = now_s()};
@@ -249,11 +250,12 @@ void Reporter::epoch(const EpochRecord& r) {
   if (r.evaluation) line += ", " + evaluation_text(session_.data.evaluated_set(), *r.evaluation);
   if (session_.precision.scaler.on)
     line += fmt::format(", Loss scale: {:g}, skipped steps: {}", r.scale, r.skipped);
-  messages += epoch_line(plan_, {.epoch = r.epoch,
-                                 .seconds = r.seconds,
-                                 .samples_per_second = samples_per_second(session_, r),
-                                 .lr = r.lr,
-                                 .evaluation_s = evaluation_s});
+  messages += epoch_line(
+      plan_, {.epoch = r.epoch,
+              .seconds = r.seconds,
+              .samples_per_second = samples_per_second(session_.data, session_.batches, r),
+              .lr = r.lr,
+              .evaluation_s = evaluation_s});
   if (r.evaluation) messages += warning_of(*r.evaluation, fmt::format("epoch {}", r.epoch));
   display_.print(line + "\n", std::move(messages));
   if (metrics_) metrics_->epoch(r, evaluation_s);
@@ -272,7 +274,7 @@ void Reporter::print_best(const BestValue& best) const {
   if (best.metric.empty() || best.epoch == 0 || folder_.empty()) return;
   const std::string file = best_weights_file(folder_);
   const bool there = step_of_best_weights(file) == best.step;
-  print_stderr("best {}: {}\n", text_of(session_, best),
+  print_stderr("best {}: {}\n", text_of(session_.data, best),
                there ? file : "its weights are not in " + file);
 }
 
@@ -292,7 +294,8 @@ void Reporter::end(const End& end) {
   else if (end.stopped_early)
     print_stderr("Stopped early (`early_stop`): no better {} in {}; {} was the best\n",
                  fmt::format("{} {}", session_.data.evaluated_set(), end.early_stop.metric),
-                 counted(end.early_stop.waited, "evaluation"), text_of(session_, end.early_stop));
+                 counted(end.early_stop.waited, "evaluation"),
+                 text_of(session_.data, end.early_stop));
   print_best(end.best);
   if (!folder_.empty())
     print_stderr("weights: {0}/model.safetensors, numbers: {0}/metrics.jsonl\n", folder_);

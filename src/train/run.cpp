@@ -40,9 +40,9 @@ std::unique_ptr<cuda::DeviceApi> open_gpu(int index) { return cuda::cuda_module(
 
 namespace {
 
-double timeout_of(const Session& s) {
-  const auto given = s.settings.mode->timeout
-                         ? s.settings.mode->timeout(s.settings.spec.parallel.settings)
+double timeout_of(const RunSettings& settings) {
+  const auto given = settings.mode->timeout
+                         ? settings.mode->timeout(settings.spec.parallel.settings)
                          : std::optional<double>{};
   return given.value_or(TeamSettings{}.timeout_s);
 }
@@ -51,23 +51,23 @@ double timeout_of(const Session& s) {
 // values advances the generator in both cases.
 void fill(const Session& s, const std::optional<Resume>& resume, const Buffers& buffers,
           Generator& generator) {
-  initialise(s, buffers, generator, !resume);
+  initialise(s.settings, s.devices, s.precision, s.model, buffers, generator, !resume);
   if (resume) restore(s, *resume, buffers);
 }
 
 // Begins to write the run directory, and says which weights a new run begins with.
 void begin(const Session& s, RunStart& start) {
   start.begin();
-  if (!start.resume()) print_stderr("{}", partial_weights_text(s));
+  if (!start.resume()) print_stderr("{}", partial_weights_text(s.settings, s.model));
 }
 
 // Leases a core for each worker of `ranks` ranks, so that no other run of dptrain uses it. The
 // lease is empty (workers are not pinned) if there are too few cores, and on GPUs, where the
 // threads that CUDA and NCCL start would be pinned too.
-CoreLease lease_cores(const Session& s, int ranks) {
-  const auto workers = static_cast<size_t>(ranks * s.devices.topology.workers_per_rank());
-  if (s.devices.on_gpu() ||
-      static_cast<size_t>(s.devices.topology.total_workers()) > usable_cores().size())
+CoreLease lease_cores(const Devices& devices, int ranks) {
+  const auto workers = static_cast<size_t>(ranks * devices.topology.workers_per_rank());
+  if (devices.on_gpu() ||
+      static_cast<size_t>(devices.topology.total_workers()) > usable_cores().size())
     return {};
   return {allowed_cores(), workers};
 }
@@ -82,9 +82,9 @@ void warn_of_shared_cores(const CoreLease& lease, int workers) {
       lease.taken(), allowed_cores().size(), counted(workers, "worker"));
 }
 
-CoreLease lease_own_cores(const Session& s, int ranks) {
-  CoreLease lease = lease_cores(s, ranks);
-  warn_of_shared_cores(lease, ranks * s.devices.topology.workers_per_rank());
+CoreLease lease_own_cores(const Devices& devices, int ranks) {
+  CoreLease lease = lease_cores(devices, ranks);
+  warn_of_shared_cores(lease, ranks * devices.topology.workers_per_rank());
   return lease;
 }
 
@@ -100,7 +100,8 @@ void save_weights(const Session& s, const Buffers& buffers, const Outcome& outco
                   const std::string& folder, CheckpointStore& checkpoints, Disk& disk) {
   const std::string path = model_file(folder);
   try {
-    checkpoints.retry_with_space(path, [&] { save_model(s, buffers, outcome.scaler, path, disk); });
+    checkpoints.retry_with_space(
+        path, [&] { save_model(s.precision, s.model, buffers, outcome.scaler, path, disk); });
   } catch (const Error& e) {
     if (checkpoints.newest().empty()) throw;
     fail(e.fault(), "{}; then resume from the newest checkpoint with --resume {}", e.what(),
@@ -224,11 +225,12 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
 
 // Seconds without progress after which a GPU counts as stuck.
 double stuck_gpu_s(const Session& s, const RunRequest& request) {
-  return std::max(request.stuck_gpu_s, timeout_of(s));
+  return std::max(request.stuck_gpu_s, timeout_of(s.settings));
 }
 
 TeamSettings team_settings(const Session& s, const RunRequest& request, const CoreLease& cores) {
-  TeamSettings out{.cores = static_cast<int>(usable_cores().size()), .timeout_s = timeout_of(s)};
+  TeamSettings out{.cores = static_cast<int>(usable_cores().size()),
+                   .timeout_s = timeout_of(s.settings)};
   // Workers that share cores with other runs must not spin at barriers.
   if (cores.taken() > 0 && cores.cores().empty())
     out.cores = std::max(1, out.cores - static_cast<int>(cores.taken()));
@@ -237,7 +239,8 @@ TeamSettings team_settings(const Session& s, const RunRequest& request, const Co
 }
 
 std::vector<float> own_states_of(const Session& s, const std::optional<Resume>& resume) {
-  return resume && s.devices.own_states() ? restore_own_states(s, *resume) : std::vector<float>();
+  return resume && s.devices.own_states() ? restore_own_states(s.settings, s.model, *resume)
+                                          : std::vector<float>();
 }
 
 // A run stopped by its batch system asks with its exit code to be requeued. Without a checkpoint
@@ -259,7 +262,7 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
   const int rank = request.world->rank;
   const Buffers::Sizes sizes = buffer_sizes(s);
   const SharedLayout layout(s, RunStart::kDecisionBytes);
-  const CoreLease lease = lease_cores(s, 1);
+  const CoreLease lease = lease_cores(s.devices, 1);
   // The first rank that gets no core speaks for all.
   std::optional<OncePerJob> once;
   if (lease.taken() > 0 && lease.cores().empty()) once.emplace(request.world->job, "cores");
@@ -291,7 +294,8 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
       fill(s, start->resume(), buffers, generator);
     } else if (!start->resume()) {
       const SharedMemory own = SharedMemory::create_private(Buffers::bytes(sizes));
-      initialise(s, Buffers(own.data(), sizes), generator);
+      initialise(s.settings, s.devices, s.precision, s.model, Buffers(own.data(), sizes),
+                 generator);
     }
     if (rank == 0) {
       begin(s, *start);
@@ -328,7 +332,7 @@ int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
   const std::optional<Resume> none;
   const std::optional<Resume>& resume = start ? start->resume() : none;
   const CoreLease lease =
-      request.probe ? CoreLease() : lease_own_cores(s, s.devices.topology.ranks);
+      request.probe ? CoreLease() : lease_own_cores(s.devices, s.devices.topology.ranks);
   const std::span<const int> cores =
       request.probe ? request.probe->cores : std::span<const int>(lease.cores());
   const TeamSettings settings = team_settings(s, request, lease);
@@ -394,12 +398,12 @@ int run(const Session& s, const RunRequest& request) {
 
 void record(const Session& s, std::span<Trace> traces) {
   const SharedLayout layout(s);
-  const CoreLease lease = lease_own_cores(s, 1);
+  const CoreLease lease = lease_own_cores(s.devices, 1);
   const SharedMemory memory = SharedMemory::create_private(layout.bytes);
   const Team team = layout.team(memory, s, {});
   const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));
   Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
-  initialise(s, buffers, generator);
+  initialise(s.settings, s.devices, s.precision, s.model, buffers, generator);
   RankState state(s, buffers, team, 0, generator);
   run_workers(
       team, 0,
@@ -413,7 +417,7 @@ Evaluation evaluate(const Session& s, const OpenGpu& open,
                     std::optional<std::span<const int>> cores) {
   check_memory(s);
   const SharedLayout layout(s);
-  const CoreLease lease = cores ? CoreLease() : lease_own_cores(s, 1);
+  const CoreLease lease = cores ? CoreLease() : lease_own_cores(s.devices, 1);
   std::span<const int> pins = cores.value_or(lease.cores());
   if (pins.size() < static_cast<size_t>(s.devices.topology.total_workers())) pins = {};
   const SharedMemory memory = SharedMemory::create_private(layout.bytes);
@@ -421,7 +425,7 @@ Evaluation evaluate(const Session& s, const OpenGpu& open,
   const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));
   const GpuAccess gpus{.open = open, .shared = memory.data() + layout.gpus, .stuck_s = {}};
   Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
-  initialise(s, buffers, generator);
+  initialise(s.settings, s.devices, s.precision, s.model, buffers, generator);
   std::optional<PrefetchStream> prefetch;
   if (s.data.test->reader) prefetch.emplace(*s.data.test, *s.batches.test, s.devices.topology, 0);
   Evaluation out;

@@ -103,7 +103,7 @@ void check_disk_space(const Session& s, const std::string& folder, const Resume*
   const size_t states =
       static_cast<size_t>(s.settings.states()) * s.model.layout.trainable * sizeof(float);
   const size_t checkpoints = new_checkpoints(s, folder, resume);
-  const size_t best = metric_of_best(s).empty() ? 0 : weights;
+  const size_t best = metric_of_best(s.settings.spec, s.data).empty() ? 0 : weights;
   const size_t needed = weights + best + checkpoints * (weights + states);
   if (free_bytes < 0 || static_cast<size_t>(free_bytes) >= needed) return;
   const std::string beside = checkpoints == 0   ? ""

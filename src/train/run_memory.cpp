@@ -51,11 +51,11 @@ struct KernelBytes {
 
 // Prepares one worker's kernels in a thread, as a worker does. Caches that the process shares
 // remain.
-KernelBytes prepare_kernels(const Session& s) {
+KernelBytes prepare_kernels(const CompiledModel& model) {
   KernelBytes out;
   const auto prepare = [&] {
     std::vector<std::unique_ptr<Kernel>> kernels;
-    for (const auto* programs : {&s.model.programs, &s.model.test_programs})
+    for (const auto* programs : {&model.programs, &model.test_programs})
       for (const auto& [rows, program] : *programs)
         for (Part part : {Part::prologue, Part::forward, Part::loss, Part::backward})
           for (const Instruction& i : program.part(part)) {
@@ -130,7 +130,7 @@ MemoryEstimate estimate_memory(const Session& s) {
   check_memory(s);
   MemoryEstimate m = shared_memory_of(s);
   // A GPU's kernels are prepared on the GPU.
-  const KernelBytes kernels = s.devices.on_gpu() ? KernelBytes{} : prepare_kernels(s);
+  const KernelBytes kernels = s.devices.on_gpu() ? KernelBytes{} : prepare_kernels(s.model);
   const MemoryUse now = memory_use();
   m.data = bytes_of(s.data.train) + (s.data.final_test ? bytes_of(*s.data.final_test) : 0);
   if (s.data.test && s.data.test_rows.empty())

@@ -18,20 +18,20 @@ Order make_order(RankState& rank, int64_t epoch) {
   const Session& s = rank.session;
   const DataSpec& data = s.settings.spec.data;
   const auto epoch_index = static_cast<uint64_t>(data.reshuffle ? epoch : 0);
-  if (s.devices.topology.reproducible) {
+  const Topology& topology = s.devices.topology;
+  if (topology.reproducible) {
     draw_base_seed(rank.generator);
     return of_samples(s,
                       reproducible_order(s.data.train_samples(), data.shuffle,
                                          static_cast<uint64_t>(s.settings.spec.seed), epoch_index));
   }
-  if (s.devices.topology
-          .per_replica_sampling) {  // as with DistributedSampler, the seed is 0 whatever
-                                    // torch.manual_seed was
+  if (topology.per_replica_sampling) {
+    // As with DistributedSampler, the seed is 0 whatever torch.manual_seed was.
     draw_base_seed(rank.generator);
-    return of_samples(s, distributed_order(s.batches.train->assignment(),
-                                           s.devices.topology.replica(
-                                               rank.rank * s.devices.topology.workers_per_rank()),
-                                           data.shuffle, 0, epoch_index));
+    return of_samples(s,
+                      distributed_order(s.batches.train->assignment(),
+                                        topology.replica(rank.rank * topology.workers_per_rank()),
+                                        data.shuffle, 0, epoch_index));
   }
   const bool kept = data.shuffle && !data.reshuffle;
   Order order;

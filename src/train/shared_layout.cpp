@@ -7,21 +7,20 @@
 
 namespace dpt {
 
-TeamShape team_shape(const Session& s) {
-  return {.ranks = s.devices.topology.ranks,
-          .workers_per_rank = s.devices.topology.workers_per_rank()};
+TeamShape team_shape(const Devices& devices) {
+  return {.ranks = devices.topology.ranks, .workers_per_rank = devices.topology.workers_per_rank()};
 }
 
 SharedLayout::SharedLayout(const Session& s, size_t decision_bytes)
-    : decision(Team::bytes(team_shape(s))),
+    : decision(Team::bytes(team_shape(s.devices))),
       gpus(decision + decision_bytes),
       buffers(gpus + (s.devices.on_gpu() ? GpuTeam::bytes(s.devices.topology.total_workers()) : 0) +
-              gpu_transport_bytes(s)),
+              gpu_transport_bytes(s.devices)),
       bytes((Checked(buffers) + Buffers::bytes(buffer_sizes(s))).size()) {}
 
 Team SharedLayout::team(const SharedMemory& memory, const Session& s,
                         const TeamSettings& settings) const {
-  return Team::create(memory.span().first(decision), team_shape(s), settings);
+  return Team::create(memory.span().first(decision), team_shape(s.devices), settings);
 }
 
 }  // namespace dpt

@@ -10,7 +10,7 @@
 
 namespace dpt {
 
-TeamShape team_shape(const Session& session);
+TeamShape team_shape(const Devices& devices);
 
 struct SharedLayout {
   explicit SharedLayout(const Session& session, size_t decision_bytes = 0);

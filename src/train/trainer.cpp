@@ -252,7 +252,8 @@ class Worker : private StepLoop {
     executor_->gather();
     std::vector<float> states;
     if (session_.devices.own_states())
-      states = gather_states(session_, rank_.buffers, rank_.team, worker_, *executor_);
+      states = gather_states(session_.settings, session_.model, rank_.buffers, rank_.team, worker_,
+                             *executor_);
     if (reporter_) rank_.checkpoints->write(state(), rank_.buffers, states);
     rank_.team.barrier_without_limit(
         worker_);  // nobody may change the buffers while they are written
@@ -277,7 +278,7 @@ class Worker : private StepLoop {
                    .seed = session_.settings.spec.seed,
                    .optimizer = std::string(session_.settings.optimizer->name),
                    .steps_of_epoch = session_.batches.train->steps(),
-                   .samples = order_of_samples(session_)};
+                   .samples = order_of_samples(session_.devices)};
     mean_.write(out);
     evaluations_.write(out);
     // 0: a resuming run that scales its loss starts with its own scale
@@ -299,7 +300,8 @@ class Worker : private StepLoop {
     scaler_.restore(scaler);
     schedule_->restore(from.schedule);
     noise_.restore(from.noise);
-    if (session_.devices.own_states()) take_states(session_, rank_.resumed_states, *executor_);
+    if (session_.devices.own_states())
+      take_states(session_.model, rank_.resumed_states, *executor_);
     executor_->resume(updates(), scaler_.state());
     if (!first_of_rank_) return;
     // The order of this epoch; without reshuffling, that of the first epoch.

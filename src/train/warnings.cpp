@@ -141,11 +141,11 @@ void check_single_class(const Session& s, Warnings& out) {
 }
 
 // Real targets as the data holds them, of the first samples; empty: they are classes, or not made.
-std::span<const float> real_targets(const Session& s) {
+std::span<const float> real_targets(const SessionData& data) {
   constexpr int64_t kMostLookedAt = int64_t{1} << 22;
-  const Table& y = s.data.train.targets;
+  const Table& y = data.train.targets;
   const bool follow = y.step() == y.sample().elements();
-  if (!s.data.train.made || !y.data || y.desc.dtype != DType::f32 || !follow) return {};
+  if (!data.train.made || !y.data || y.desc.dtype != DType::f32 || !follow) return {};
   const int64_t samples = std::min(y.size(), kMostLookedAt / std::max<int64_t>(1, y.step()));
   return {reinterpret_cast<const float*>(y.data.get()), static_cast<size_t>(samples * y.step())};
 }
@@ -153,7 +153,7 @@ std::span<const float> real_targets(const Session& s) {
 // torch takes such targets, too, and a bce of them has no lower bound.
 void check_binary_targets(const Session& s, Warnings& out) {
   if (s.settings.loss->name != "bce_with_logits_loss") return;  // bce_loss refuses them
-  const std::span<const float> values = real_targets(s);
+  const std::span<const float> values = real_targets(s.data);
   const auto outside = [](float v) { return v < 0 || v > 1; };
   const auto first = std::ranges::find_if(values, outside);
   if (first == values.end()) return;
@@ -168,7 +168,7 @@ void check_binary_targets(const Session& s, Warnings& out) {
 // Rows of real targets that are no probabilities, as those of a regression.
 void check_probabilities(const Session& s, Warnings& out) {
   constexpr float kTolerance = 1e-2F;
-  const std::span<const float> values = real_targets(s);
+  const std::span<const float> values = real_targets(s.data);
   const int64_t classes = s.data.train.targets.sample().elements();
   if (s.settings.loss->name != "cross_entropy" || s.data.train.targets.sample().rank() != 1 ||
       classes < 2)

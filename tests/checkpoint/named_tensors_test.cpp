@@ -83,7 +83,7 @@ TEST_CASE("weights that do not fit are found before a run, by the header alone")
   REQUIRE_MESSAGE(session, d.render());
   const auto complaint = [&] {
     try {
-      check_initial_weights(*session);
+      check_initial_weights(session->settings, session->model);
     } catch (const Error& e) {
       return e.report();
     }

@@ -35,7 +35,7 @@ struct Opened {
 TEST_CASE("the schedule of a pipeline as a picture in text") {
   const Opened toy("pipe_toy", {"parallel.pipeline.chunks=4"});
   REQUIRE_MESSAGE(toy.session, toy.diagnostics.render());
-  const Timing timing = predicted_timing(*toy.session);
+  const Timing timing = predicted_timing(toy.session->model, toy.session->plan);
   CHECK(
       gantt_text(toy.session->plan.schedule, timing) ==
       "  device 0   |0====1====..........0#####2===......1####3====.....2#####..........3####|\n"

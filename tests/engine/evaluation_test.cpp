@@ -14,13 +14,13 @@ TEST_CASE("batches add their loss, and divide by terms or by the targets' weight
   Session s;
   s.model.terms_per_sample = 2;
   ShardResult r;
-  add_evaluation(s, r, {.loss = 3, .weight = 100, .correct = 1}, 4);
-  add_evaluation(s, r, {.loss = 5, .weight = 100, .correct = 2}, 1);
+  add_evaluation(s.model, r, {.loss = 3, .weight = 100, .correct = 1}, 4);
+  add_evaluation(s.model, r, {.loss = 5, .weight = 100, .correct = 2}, 1);
   CHECK(r.loss == 8);
   CHECK(r.weight == 10);
   CHECK(r.correct == 3);
   s.model.divisor = Divisor::targets;
-  add_evaluation(s, r, {.loss = 0, .weight = 0.5, .correct = 0}, 4);
+  add_evaluation(s.model, r, {.loss = 0, .weight = 0.5, .correct = 0}, 4);
   CHECK(r.weight == 10.5);
 }
 

@@ -15,11 +15,11 @@ TEST_CASE("the divisor counts terms, unless the loss is a sum or the targets det
   Session s;
   s.model.terms_per_sample = 3;
   s.model.divisor = Divisor::samples;
-  CHECK(natural_divisor(s, 5) == 15);
+  CHECK(natural_divisor(s.model, 5) == 15);
   s.model.divisor = Divisor::one;
-  CHECK(natural_divisor(s, 5) == 1);
+  CHECK(natural_divisor(s.model, 5) == 1);
   s.model.divisor = Divisor::targets;
-  CHECK(natural_divisor(s, 5) == 1);
+  CHECK(natural_divisor(s.model, 5) == 1);
 }
 
 TEST_CASE("the result of a step follows from loss and divisor") {
@@ -61,13 +61,13 @@ TEST_CASE("rank 0's own mean is reported only for `log.loss: rank0` of several r
   CHECK(result_of(s, sums).rank0_loss == 2);
   s.devices.topology.ranks = 2;
   s.model.divisor = Divisor::one;
-  CHECK_FALSE(reports_rank0_loss(s));
+  CHECK_FALSE(reports_rank0_loss(s.settings.spec, s.devices, s.model));
   s.model.divisor = Divisor::samples;
-  CHECK(reports_rank0_loss(s));
+  CHECK(reports_rank0_loss(s.settings.spec, s.devices, s.model));
   CHECK(result_of(s, {.loss = 2, .divisor = 8, .rank0_loss = 1.5, .rank0_divisor = 3}).rank0_loss ==
         4);
   s.devices.topology.devices_per_replica = 2;  // the ranks are stages of one replica
-  CHECK_FALSE(reports_rank0_loss(s));
+  CHECK_FALSE(reports_rank0_loss(s.settings.spec, s.devices, s.model));
 }
 
 }  // namespace

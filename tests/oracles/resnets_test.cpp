@@ -95,7 +95,7 @@ std::vector<double> output_of(const Session& s) {
   std::align(64, memory.size() - 64, first, room);
   const Buffers buffers(static_cast<std::byte*>(first), buffer_sizes(s));
   Generator generator(0);
-  initialise(s, buffers, generator);
+  initialise(s.settings, s.devices, s.precision, s.model, buffers, generator);
   const Program& program = s.model.test_programs.begin()->second;
   const std::vector<Part> parts = {Part::forward};
   Binding binding(program, reinterpret_cast<std::byte*>(buffers.weights()), nullptr,

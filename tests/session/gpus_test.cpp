@@ -173,9 +173,9 @@ TEST_CASE("buckets are whole parameters in backward's order, the first one small
   const Opened o({"parallel=ddp"});
   REQUIRE(o.session);
   const Session& s = *o.session;
-  const GpuShare all(s, 0);
+  const GpuShare all(s.devices, s.model, 0);
   for (const double mib : {0.0005, 0.001, 0.002, 25.0}) {
-    const std::vector<Bucket> buckets = gradient_buckets(s, all, mib);
+    const std::vector<Bucket> buckets = gradient_buckets(s.devices, s.model, all, mib);
     CHECK(buckets.front().begin == 0);
     CHECK(buckets.back().end == s.model.layout.stored);
     for (size_t b = 0; b + 1 < buckets.size(); ++b) {
@@ -196,8 +196,8 @@ TEST_CASE("buckets are whole parameters in backward's order, the first one small
                 CHECK(i <= made[b]);
     }
   }
-  CHECK(gradient_buckets(s, all, 25).size() == 1);
-  CHECK(gradient_buckets(s, all, 0.001).size() > 3);
+  CHECK(gradient_buckets(s.devices, s.model, all, 25).size() == 1);
+  CHECK(gradient_buckets(s.devices, s.model, all, 0.001).size() > 3);
 }
 
 TEST_CASE("what `memory_limit` is held against is what a GPU takes") {
@@ -230,14 +230,14 @@ TEST_CASE("`shard: optimizer` cuts each bucket into equal pieces, one for each G
       REQUIRE_MESSAGE(o.session, o.error);
       const Session& s = *o.session;
       CHECK(s.model.layout.stored == s.model.layout.trainable);
-      const GpuShare share(s, 0);
-      const std::vector<Bucket> buckets = gradient_buckets(s, share);
+      const GpuShare share(s.devices, s.model, 0);
+      const std::vector<Bucket> buckets = gradient_buckets(s.devices, s.model, share);
       size_t at = 0, all = 0;
       for (const Bucket& b : buckets) {
         CHECK(b.begin == at);
         CHECK(b.count() % static_cast<size_t>(16 * gpus) == 0);
         for (int g = 0; g < gpus; ++g) {
-          const Bucket piece = own_piece(s, b, g);
+          const Bucket piece = own_piece(s.devices, b, g);
           CHECK(piece.begin == at);
           at = piece.end;
         }
@@ -245,7 +245,7 @@ TEST_CASE("`shard: optimizer` cuts each bucket into equal pieces, one for each G
       }
       CHECK(at == s.model.layout.stored);
       for (int g = 0; g < gpus; ++g)
-        for (const Bucket& piece : own_pieces(s, share, g)) all += piece.count();
+        for (const Bucket& piece : own_pieces(s.devices, s.model, share, g)) all += piece.count();
       CHECK(all == s.model.layout.trainable);
       // A gradient that lies in two buckets is made before either is sent.
       for (const auto& [rows, program] : s.model.programs) {

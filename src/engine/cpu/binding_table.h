@@ -25,7 +25,7 @@ class BindingTable {
   // Error{failed} if no program has this number of rows. Does not allocate.
   Binding* find(int group, const MicroBatch& micro, ProgramKind kind, size_t chunk = 0) const;
 
-  size_t slot_count() const { return slot_count_; }  // Session::slot_count()
+  size_t slot_count() const { return slot_count_; }  // CompiledModel::slot_count
   const Arenas& arenas() const { return arenas_; }
 
  private:

@@ -26,7 +26,7 @@ void CpuEvaluation::end(int group, const MicroBatch& micro, size_t slot) const {
     if (n == 0) continue;
     const auto at = static_cast<size_t>(s - shards.begin);
     const bool weighs = session.model.divisor == Divisor::targets;
-    add_evaluation(session, worker_.buffers.evaluation(static_cast<int>(s)),
+    add_evaluation(session.model, worker_.buffers.evaluation(static_cast<int>(s)),
                    {.loss = b->loss(at),
                     .weight = weighs ? b->target_weight(at) : 0,
                     .correct = b->has_correct() ? b->correct(at) : 0},

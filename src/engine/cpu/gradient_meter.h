@@ -13,7 +13,9 @@ namespace dpt {
 // Thread: the worker's. REQUIRES: the worker outlives it.
 class GradientMeter {
  public:
-  explicit GradientMeter(const CpuWorker& worker) : worker_(worker), layout_(worker.session) {}
+  explicit GradientMeter(const CpuWorker& worker)
+      : worker_(worker),
+        layout_(worker.session.settings.spec, worker.session.devices, worker.session.model) {}
 
   // With `log.noise_scale`: sums the squares of chunks [first, last), of each shard's gradients
   // before they are summed, and of their sum.

@@ -48,7 +48,7 @@ void ShardLosses::run(int group, size_t micro, const StepInput& input) const {
     if (micro == 0) result.loss = 0;
     // Do not write a known weight again: other workers may be reading it.
     if (!known)
-      result.weight = (micro == 0 ? 0 : result.weight) + natural_divisor(worker_.session, n);
+      result.weight = (micro == 0 ? 0 : result.weight) + natural_divisor(worker_.session.model, n);
     if (n > 0) result.loss += b->loss(static_cast<size_t>(s - shards.begin));
   }
 }
@@ -73,7 +73,8 @@ void ShardLosses::sum_divisor(uint64_t step) {
 StepSums ShardLosses::sums(uint64_t step) {
   const Topology& topology = worker_.session.devices.topology;
   StepSums out{.loss = sum(&ShardResult::loss, step, {0, topology.shards}), .divisor = divisor_};
-  if (reports_rank0_loss(worker_.session)) {
+  if (reports_rank0_loss(worker_.session.settings.spec, worker_.session.devices,
+                         worker_.session.model)) {
     const Rows rank0 = topology.shards_of_rank(0);
     out.rank0_loss = sum(&ShardResult::loss, step, rank0);
     out.rank0_divisor = sum(&ShardResult::weight, step, rank0);

@@ -19,7 +19,7 @@ class ShardLosses {
  public:
   ShardLosses(const CpuWorker& worker, const BindingTable& bindings, const CpuBatchInput& input);
 
-  void begin_step(int64_t samples) { divisor_ = natural_divisor(worker_.session, samples); }
+  void begin_step(int64_t samples) { divisor_ = natural_divisor(worker_.session.model, samples); }
   // If the targets determine the divisor: loads the group's targets and records its part of the
   // divisor.
   void prologue(int group, size_t micro, const StepInput& input) const;

@@ -29,18 +29,19 @@ std::unique_ptr<BatchInput> make_batch_input(const BatchInputRequest& request, b
   return std::make_unique<ResidentInput>(request);
 }
 
-size_t staged_bytes(const Session& s, int device) {
-  if (s.data.loader->not_stored().empty()) return 0;
+size_t staged_bytes(const SessionData& data, const SessionBatches& batches,
+                    const CompiledModel& model, int device) {
+  if (data.loader->not_stored().empty()) return 0;
   const auto largest = [&](int stage, ValueId Graph::*value) {
     size_t out = 0;
-    if (s.model.graph.stage_device[static_cast<size_t>(stage)] != device) return out;
-    for (const auto* programs : {&s.model.programs, &s.model.test_programs})
+    if (model.graph.stage_device[static_cast<size_t>(stage)] != device) return out;
+    for (const auto* programs : {&model.programs, &model.test_programs})
       for (const auto& [rows, p] : *programs)
         out = std::max(out, p.graph[p.graph.*value].desc.bytes());
     return cuda::aligned(out);
   };
-  return static_cast<size_t>(s.batches.train->accumulate()) *
-         (largest(0, &Graph::input) + largest(s.model.graph.stages() - 1, &Graph::target));
+  return static_cast<size_t>(batches.train->accumulate()) *
+         (largest(0, &Graph::input) + largest(model.graph.stages() - 1, &Graph::target));
 }
 
 std::string batch_input_text(const BatchLoader& loader) {

@@ -14,6 +14,9 @@
 #include "data/batch_loader.h"
 #include "engine/gpu/binding.h"
 #include "engine/step_executor.h"
+#include "session/compiled_model.h"
+#include "session/session_batches.h"
+#include "session/session_data.h"
 
 namespace dpt {
 
@@ -67,7 +70,8 @@ size_t resident_bytes(const BatchLoader& loader);
 
 // Bytes of GPU memory for the batch of a step that the host makes, on a device of a replica; 0: the
 // data set can be resident.
-size_t staged_bytes(const Session& session, int device);
+size_t staged_bytes(const SessionData& data, const SessionBatches& batches,
+                    const CompiledModel& model, int device);
 // How many of these a GPU has.
 inline constexpr size_t kStagedBatches = 2;
 

@@ -17,18 +17,18 @@ std::span<const Part> parts_of(ProgramKind kind) {
   return std::span(kTrained).first(kind == ProgramKind::test ? 3 : 4);
 }
 
-size_t most_sums(const Session& s) {
+size_t most_sums(const CompiledModel& model) {
   size_t most = 64;
-  for (const auto* programs : {&s.model.programs, &s.model.test_programs})
+  for (const auto* programs : {&model.programs, &model.test_programs})
     for (const auto& [rows, p] : *programs) most = std::max(most, p.sum_bytes);
   return most;
 }
 
 }  // namespace
 
-size_t GpuBindingTable::activation_bytes(const Session& s) {
+size_t GpuBindingTable::activation_bytes(const CompiledModel& model) {
   size_t most = 64;
-  for (const auto* programs : {&s.model.programs, &s.model.test_programs})
+  for (const auto* programs : {&model.programs, &model.test_programs})
     for (const auto& [rows, p] : *programs) most = std::max(most, p.arena[0].kept);
   return most;
 }
@@ -39,8 +39,8 @@ GpuBindingTable::GpuBindingTable(GpuWorker& worker, const GpuUpdate& update, Gpu
       stages_(stages),
       slot_count_(static_cast<size_t>(worker.session.model.slot_count)),
       activations_(worker.api(), MemoryKind::device,
-                   stages ? 64 : activation_bytes(worker.session)),
-      sums_(worker.api(), MemoryKind::device, most_sums(worker.session)) {
+                   stages ? 64 : activation_bytes(worker.session.model)),
+      sums_(worker.api(), MemoryKind::device, most_sums(worker.session.model)) {
   cuda::DeviceContext& context = worker.context;
   context.make_plans([this] { plan_kernels(); });
   for (const ProgramKind kind :

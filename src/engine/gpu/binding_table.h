@@ -36,7 +36,7 @@ class GpuBindingTable {
 
   GpuBinding::BufferPointers memory(ProgramKind kind, size_t chunk) const;
   // Bytes of activations, if this GPU has all stages.
-  static size_t activation_bytes(const Session& session);
+  static size_t activation_bytes(const CompiledModel& model);
 
  private:
   void plan_kernels();

@@ -215,7 +215,7 @@ void GpuEvaluation::download_sums(int64_t samples) {
   check_data(reinterpret_cast<const cuda::StepState*>(state.data())->bad);
   if (!worker_.stages.has_last()) return;
   const auto& found = *reinterpret_cast<const cuda::TestSums*>(back.data());
-  add_evaluation(session, worker_.buffers.evaluation(worker_.shard),
+  add_evaluation(session.model, worker_.buffers.evaluation(worker_.shard),
                  {.loss = found.loss, .weight = found.weight, .correct = found.correct}, samples);
 }
 

@@ -33,7 +33,7 @@ GpuExchange::GpuExchange(const Session& session, const Buffers& buffers, const G
       return cuda::DeviceBuffer(context.api, cuda::MemoryKind::pinned, bytes);
     };
     gradients_ = pinned(update.gradient_bytes());
-    terms_ = pinned(std::max(2 * GpuUpdate::losses_of_step(session),
+    terms_ = pinned(std::max(2 * GpuUpdate::losses_of_step(session.devices, session.batches),
                              static_cast<size_t>(session.devices.topology.replicas())) *
                     sizeof(double));
     made_ = context.api.make_event();
@@ -89,7 +89,7 @@ void GpuExchange::sum(const Bucket& bucket) {
                         bucket.count(), DType::f32);
   write_halves(*stream_, bucket);
   sum_in_place(halves(bucket.begin), bucket.count(), *half);
-  read_halves(*stream_, own_piece(session_, bucket, gpus_.replica()));
+  read_halves(*stream_, own_piece(session_.devices, bucket, gpus_.replica()));
 }
 
 // Sums over replicas; with `shard: optimizer` this GPU only receives the sum of its piece.
@@ -211,7 +211,8 @@ void GpuExchange::fetch_gradients() {
   auto* const pinned = reinterpret_cast<float*>(gradients_.data());
   // Elements that are not copied below must not keep 16-bit numbers of bring_gradients().
   if (compressed_) std::fill_n(pinned, share_.trained(), 0.0F);
-  for (const Bucket& piece : own_pieces(session_, share_, gpus_.replica())) {
+  for (const Bucket& piece :
+       own_pieces(session_.devices, session_.model, share_, gpus_.replica())) {
     share_.each(piece.begin, piece.end, [&](size_t from, size_t at, size_t count) {
       std::copy_n(buffers_.gradient(0) + from, count, pinned + at);
     });
@@ -264,7 +265,8 @@ void GpuExchange::share_norm_partials_on_hosts() {
 // Each replica's pieces of the weights go to shared memory, then all of them to each GPU.
 void GpuExchange::bring_weights() {
   auto* const pinned = reinterpret_cast<float*>(gradients_.data());
-  for (const Bucket& piece : own_pieces(session_, share_, gpus_.replica())) {
+  for (const Bucket& piece :
+       own_pieces(session_.devices, session_.model, share_, gpus_.replica())) {
     const size_t at = piece.begin * sizeof(float), n = piece.count() * sizeof(float);
     context_.stream.copy(gradients_.data() + at, update_.weights() + at, n);
     wait_for_gpu();

@@ -18,9 +18,9 @@ using cuda::StepState;
 namespace {
 
 // Bytes of the largest micro-batch's input or target.
-size_t largest_input(const Session& s, ValueId Graph::*value) {
+size_t largest_input(const CompiledModel& model, ValueId Graph::*value) {
   size_t most = 0;
-  for (const auto* programs : {&s.model.programs, &s.model.test_programs})
+  for (const auto* programs : {&model.programs, &model.test_programs})
     for (const auto& [rows, p] : *programs)
       most = std::max(most, p.graph[p.graph.*value].desc.bytes());
   return most;
@@ -29,16 +29,16 @@ size_t largest_input(const Session& s, ValueId Graph::*value) {
 }  // namespace
 
 GpuExecutor::Needs GpuExecutor::needs(const Session& s, int device) {
-  const GpuShare share(s, device);
+  const GpuShare share(s.devices, s.model, device);
   const size_t stored = share.trained() * sizeof(float);
   const auto replicas = static_cast<size_t>(s.devices.topology.replicas());
   return {.weights = share.elements() * sizeof(float),
           .gradients =
               (s.batches.train->accumulate() > 1 ? 2 : 1) * stored + GpuExchange::bytes(s, share),
-          .states = GpuUpdate::state_bytes(s, share),
+          .states = GpuUpdate::state_bytes(s.settings, s.devices, s.model, share),
           .activations = s.devices.topology.devices_per_replica > 1
                              ? Arenas::bytes_on(s, device) / replicas
-                             : GpuBindingTable::activation_bytes(s)};
+                             : GpuBindingTable::activation_bytes(s.model)};
 }
 
 GpuExecutor::GpuExecutor(const Session& session, const Buffers& buffers, const GpuTeam& gpus,
@@ -46,7 +46,7 @@ GpuExecutor::GpuExecutor(const Session& session, const Buffers& buffers, const G
                          PlanStepClock* clock)
     : session_(session),
       gpus_(gpus),
-      share_(session, gpus.device()),
+      share_(session.devices, session.model, gpus.device()),
       api_(std::move(api)),
       clock_(clock),
       stream_(api_->make_stream()),
@@ -166,8 +166,8 @@ void GpuExecutor::make_batch_inputs(const Samples& samples) {
       .loader = *session_.data.loader,
       .context = context_,
       .micro_batches = static_cast<size_t>(session_.batches.train->accumulate()),
-      .input_bytes = worker_.stages.has_first() ? largest_input(session_, &Graph::input) : 0,
-      .target_bytes = worker_.stages.has_last() ? largest_input(session_, &Graph::target) : 0,
+      .input_bytes = worker_.stages.has_first() ? largest_input(session_.model, &Graph::input) : 0,
+      .target_bytes = worker_.stages.has_last() ? largest_input(session_.model, &Graph::target) : 0,
       .seed = static_cast<uint64_t>(session_.settings.spec.seed),
       .prefetch = samples.train,
       .team = gpus_.team(),
@@ -241,7 +241,7 @@ void GpuExecutor::run(StepLoop& loop) {
     }
     gathered_.push_back({.input = input,
                          .rows = *input.rows,
-                         .divisor = natural_divisor(session_, input.rows->samples)});
+                         .divisor = natural_divisor(session_.model, input.rows->samples)});
     if (gathered_.size() == together) launch_all();
     if (graphs_.set_warm(shape)) shape.clear();
   }
@@ -299,11 +299,11 @@ StepResult GpuExecutor::result(const StepRows& rows, const cuda::StepReport& rep
   for (const MicroBatch& micro : rows.micro) rank0_samples += micro[0].rows.count();
   const bool weighted = session_.model.divisor == Divisor::targets;
   StepResult out = result_of(
-      session_,
-      {.loss = report.loss,
-       .divisor = report.divisor,
-       .rank0_loss = report.first_loss,
-       .rank0_divisor = weighted ? report.first_weight : natural_divisor(session_, rank0_samples)});
+      session_, {.loss = report.loss,
+                 .divisor = report.divisor,
+                 .rank0_loss = report.first_loss,
+                 .rank0_divisor = weighted ? report.first_weight
+                                           : natural_divisor(session_.model, rank0_samples)});
   out.norm = report.norm;
   out.overflowed =
       session_.precision.scaler.on && report.skip != 0;  // of the loss or of the gradients

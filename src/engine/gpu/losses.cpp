@@ -22,7 +22,8 @@ GpuExchange::Terms GpuLosses::terms_of(Quantity what) const {
   if (what == Quantity::divisor)
     return {.data = reinterpret_cast<double*>(target_weights_.data()), .count = micro_batches_};
   if (what == Quantity::loss)
-    return {.data = update_.losses(), .count = GpuUpdate::losses_of_step(worker_.session)};
+    return {.data = update_.losses(),
+            .count = GpuUpdate::losses_of_step(worker_.session.devices, worker_.session.batches)};
   return {};
 }
 
@@ -51,7 +52,8 @@ const std::byte* GpuLosses::run(const StepRows& rows, size_t micro, GpuBinding* 
   if (b) b->run(Part::loss, worker_.stages.last());
   const std::byte* const loss = b ? b->view(b->program().graph.loss).data : nullptr;
   const bool alone = !exchange_ && worker_.session.devices.topology.devices_per_replica == 1;
-  if (alone && GpuUpdate::losses_of_step(worker_.session) == 1) return loss;
+  if (alone && GpuUpdate::losses_of_step(worker_.session.devices, worker_.session.batches) == 1)
+    return loss;
   update_.keep_loss(micro, loss);
   return nullptr;
 }
@@ -74,7 +76,9 @@ void GpuLosses::run_all(const StepRows& rows, size_t micro, GpuBinding* b) {
 
 void GpuLosses::decide(size_t step, const std::byte* only_loss) {
   update_.decide_update(step, only_loss);
-  if (reports_rank0_loss(worker_.session)) report_rank0(step);
+  if (reports_rank0_loss(worker_.session.settings.spec, worker_.session.devices,
+                         worker_.session.model))
+    report_rank0(step);
 }
 
 void GpuLosses::report_rank0(size_t step) {

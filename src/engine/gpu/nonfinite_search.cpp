@@ -23,7 +23,7 @@ GpuNonFiniteSearch::GpuNonFiniteSearch(GpuWorker& worker, const GpuBindingTable&
   new (host.data())
       cuda::StepEntry{.step = input.number,
                       .position = worker.own(input.rows->micro[0]).rows.begin,
-                      .divisor = natural_divisor(worker.session, input.rows->samples)};
+                      .divisor = natural_divisor(worker.session.model, input.rows->samples)};
   worker.stream().copy(entry_.data(), host.data(), host.bytes());
   worker.wait();  // the host's memory is freed here
   if (batch_input_) slot_ = batch_input_->make(input, true);

@@ -2,7 +2,7 @@
 // activations, and the order between GPUs. Either the GPUs belong to threads of one process, which
 // use each other's memory (stage_threads.h), or to a process each, which send and receive
 // (stage_links.h). Steps of the second kind are captured if NCCL is used
-// (Session::captures_steps()): then no host takes part within a step.
+// (Devices::captures_steps()): then no host takes part within a step.
 #pragma once
 
 #include <cstddef>

@@ -104,20 +104,20 @@ class ByHost final : public GpuTransport {
   std::unique_ptr<cuda::Event> copied_;  // the last copy to or from pinned_ is done
 };
 
-bool by_host(const Session& s) { return s.devices.exchange.backend == Exchange::Backend::host; }
+bool by_host(const Devices& devices) { return devices.exchange.backend == Exchange::Backend::host; }
 
 }  // namespace
 
 std::unique_ptr<GpuTransport> make_gpu_transport(const Session& session, cuda::DeviceApi& api,
                                                  GpuTeam& gpus) {
-  if (by_host(session))
+  if (by_host(session.devices))
     return std::make_unique<ByHost>(api, gpus, session.devices.topology.devices_per_replica);
   return std::make_unique<ByNccl>(api, gpus);
 }
 
-size_t gpu_transport_bytes(const Session& s) {
-  if (!s.devices.on_gpu() || !s.devices.stages_are_processes() || !by_host(s)) return 0;
-  return static_cast<size_t>(s.devices.topology.total_workers()) * sizeof(Mailbox);
+size_t gpu_transport_bytes(const Devices& devices) {
+  if (!devices.on_gpu() || !devices.stages_are_processes() || !by_host(devices)) return 0;
+  return static_cast<size_t>(devices.topology.total_workers()) * sizeof(Mailbox);
 }
 
 }  // namespace dpt

@@ -34,6 +34,6 @@ class GpuTransport {
 std::unique_ptr<GpuTransport> make_gpu_transport(const Session& session, cuda::DeviceApi& api,
                                                  GpuTeam& gpus);
 // Bytes of GpuTeam::room() that the carriers of all workers use together.
-size_t gpu_transport_bytes(const Session& session);
+size_t gpu_transport_bytes(const Devices& devices);
 
 }  // namespace dpt

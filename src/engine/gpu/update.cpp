@@ -30,14 +30,15 @@ size_t partials_of(const std::vector<Bucket>& pieces) {
 
 }  // namespace
 
-size_t GpuUpdate::state_bytes(const Session& s, const GpuShare& share) {
-  return static_cast<size_t>(s.settings.states()) * elements_of(own_pieces(s, share, 0)) *
-         sizeof(float);
+size_t GpuUpdate::state_bytes(const RunSettings& settings, const Devices& devices,
+                              const CompiledModel& model, const GpuShare& share) {
+  return static_cast<size_t>(settings.states()) *
+         elements_of(own_pieces(devices, model, share, 0)) * sizeof(float);
 }
 
-size_t GpuUpdate::losses_of_step(const Session& s) {
-  return static_cast<size_t>(s.batches.train->accumulate()) *
-         static_cast<size_t>(s.devices.topology.loss_device >= 0 ? s.devices.topology.shards : 1);
+size_t GpuUpdate::losses_of_step(const Devices& devices, const SessionBatches& batches) {
+  return static_cast<size_t>(batches.train->accumulate()) *
+         static_cast<size_t>(devices.topology.loss_device >= 0 ? devices.topology.shards : 1);
 }
 
 GpuUpdate::GpuUpdate(const Session& session, int replica, const GpuShare& share,
@@ -49,7 +50,7 @@ GpuUpdate::GpuUpdate(const Session& session, int replica, const GpuShare& share,
       kind_(session.settings.optimizer->step(
           session.settings.spec.optimizer.settings, 1,
           session.settings.optimizer->lr(session.settings.spec.optimizer.settings), {})),
-      pieces_(own_pieces(session, share, replica)),
+      pieces_(own_pieces(session.devices, session.model, share, replica)),
       elements_(elements_of(pieces_)),
       runs_(runs_of_groups()),
       replica_(replica) {
@@ -62,11 +63,11 @@ GpuUpdate::GpuUpdate(const Session& session, int replica, const GpuShare& share,
   weights_ = device(share.elements() * sizeof(float));
   gradients_ = device(stored);
   if (micro > 1) more_ = device(stored);
-  states_ = device(state_bytes(session_, share));
+  states_ = device(state_bytes(session_.settings, session_.devices, session_.model, share));
   host_ = cuda::DeviceBuffer(
       context.api, MemoryKind::pinned,
       std::clamp<size_t>(std::max(weights_.bytes(), elements_ * sizeof(float)), 64, kMostPinned));
-  losses_ = device(2 * losses_of_step(session) * sizeof(double));
+  losses_ = device(2 * losses_of_step(session.devices, session.batches) * sizeof(double));
   norm_total_ = device(sizeof(double));
   norm_partials_ = device(static_cast<size_t>(session.devices.topology.replicas() +
                                               session.devices.topology.devices_per_replica) *
@@ -236,20 +237,22 @@ void GpuUpdate::decide_update(size_t step, const std::byte* loss) {
   if (looks() && several)
     combine(device_norm_partials(), session_.devices.topology.devices_per_replica, all);
   const double* const norm_partial = several ? all : device_norm_partials();
-  launch(context_.stream,
-         cuda::DecideUpdate{
-             .losses = loss ? reinterpret_cast<const double*>(loss) : losses(),
-             .micro_batches = loss ? 1 : static_cast<int64_t>(losses_of_step(session_)),
-             .norm_partial = looks() ? norm_partial : nullptr,
-             .state = context_.state,
-             .first_update = launch_queue_.first_update(),
-             .report = launch_queue_.report(step),
-             .norm_type = norm_type(),
-             .max_norm = clip.max_norm.value_or(0),
-             .scales = scaler.on,
-             .rule = {scaler.growth_factor, scaler.backoff_factor, scaler.growth_interval},
-             .takes_empty = session_.model.takes_empty_steps},
-         1);
+  launch(
+      context_.stream,
+      cuda::DecideUpdate{
+          .losses = loss ? reinterpret_cast<const double*>(loss) : losses(),
+          .micro_batches =
+              loss ? 1 : static_cast<int64_t>(losses_of_step(session_.devices, session_.batches)),
+          .norm_partial = looks() ? norm_partial : nullptr,
+          .state = context_.state,
+          .first_update = launch_queue_.first_update(),
+          .report = launch_queue_.report(step),
+          .norm_type = norm_type(),
+          .max_norm = clip.max_norm.value_or(0),
+          .scales = scaler.on,
+          .rule = {scaler.growth_factor, scaler.backoff_factor, scaler.growth_interval},
+          .takes_empty = session_.model.takes_empty_steps},
+      1);
 }
 
 // With one group a run is a whole piece, else part of one; padding between parameters is in none.

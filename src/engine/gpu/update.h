@@ -46,7 +46,7 @@ class GpuUpdate {
   double* losses() const { return reinterpret_cast<double*>(losses_.data()); }
   // One per micro-batch; if one GPU computes the loss of all replicas, one per micro-batch and
   // shard.
-  static size_t losses_of_step(const Session& session);
+  static size_t losses_of_step(const Devices& devices, const SessionBatches& batches);
 
   // Each call enqueues. Stores a loss. loss: null: no rows, or another GPU computes it; stores 0.
   void keep_loss(size_t index, const std::byte* loss);
@@ -79,7 +79,8 @@ class GpuUpdate {
   void swap_average();
 
   // Bytes of all optimizer states of one GPU.
-  static size_t state_bytes(const Session& session, const GpuShare& share);
+  static size_t state_bytes(const RunSettings& settings, const Devices& devices,
+                            const CompiledModel& model, const GpuShare& share);
 
  private:
   // Elements [begin, end) of the share, updated by one launch: those of a parameter group that lie

@@ -140,7 +140,7 @@ void train(const Session& s) {
   const Team team = Team::create(memory.span().first(header), shape, {});
   const Buffers buffers(memory.data() + header, sizes);
   Generator generator(0);
-  initialise(s, buffers, generator);
+  initialise(s.settings, s.devices, s.precision, s.model, buffers, generator);
   RankState rank(s, buffers, team, 0, generator);
   Reporter reporter(s, "");
   watched = &team;

@@ -42,7 +42,7 @@ struct OneGpu {
         buffers(memory.data() + Team::bytes({}), buffer_sizes(*session)),
         team_memory(GpuTeam::bytes(1)),
         gpus(team, 0, 1, {.open = {}, .shared = team_memory.data()}),
-        share(*session, 0),
+        share(session->devices, session->model, 0),
         stream(api.make_stream()),
         state(api, cuda::MemoryKind::device, sizeof(cuda::StepState)),
         context(api, *stream, reinterpret_cast<cuda::StepState*>(state.data())),
