@@ -10,6 +10,7 @@
 #include "describe/device_usage.h"
 #include "describe/gantt.h"
 #include "describe/plan_text.h"
+#include "report/step_time.h"
 
 namespace dpt::commands {
 namespace {
@@ -18,7 +19,7 @@ int run_plan(const std::vector<std::string>& words) {
   Arguments arguments(
       "plan", "Prints shapes, parameters, FLOPs, memory, and the steps of a run; runs nothing.");
   SpecArgument argument;
-  bool verbose = false;
+  bool verbose = false, time = false;
   std::string svg, fit;
   argument.add_to(arguments);
   arguments.flag("-v,--verbose", verbose,
@@ -27,6 +28,10 @@ int run_plan(const std::vector<std::string>& words) {
   arguments.text("--fit SIZE", fit,
                  "print only the largest data.batch_size whose memory per device fits into SIZE: "
                  "8GiB, 512MiB, or bytes");
+  arguments.flag("--time", time,
+                 "also measure this machine's kernels on the spec's shapes, and predict the time of "
+                 "a step from them",
+                 "--fit");
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
   if (!fit.empty()) {
@@ -34,10 +39,11 @@ int run_plan(const std::vector<std::string>& words) {
     return 0;
   }
   const std::unique_ptr<const Session> session =
-      open_session(loaded, {.runs = false, .sizes_only = true});
+      open_session(loaded, {.runs = time, .sizes_only = !time});
   check_initial_weights(session->settings, session->model);
   print_stdout("{}{}", describe(*session, verbose),
                partial_weights_text(session->settings, session->model));
+  if (time) print_stdout("{}", step_time_text(*session));
   if (svg.empty()) return 0;
   if (session->plan.schedule.empty())
     fail(Fault::spec,

@@ -46,6 +46,13 @@ class Binding {
   void run(Part part, int stage = 0) {
     for (const Bound& b : list(part, stage).bound) run(b);
   }
+  // The same for measurements, without the sums at sync points: calls f(index of the instruction in
+  // program().part(part), a function that runs it) for each instruction.
+  template <class F>
+  void run_each(Part part, int stage, F f) {
+    for (int piece = 0; piece <= sync_points(part, stage); ++piece)
+      for (const Bound& b : instructions({part, stage, piece})) f(b.instruction, [&] { run(b); });
+  }
   // Runs one piece. The caller computes the sums at the sync point behind it.
   void run(const Piece& piece) {
     for (const Bound& b : instructions(piece)) run(b);

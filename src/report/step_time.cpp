@@ -1,0 +1,120 @@
+#include "report/step_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/count.h"
+#include "base/fail.h"
+#include "base/machine.h"
+#include "checkpoint/model_file.h"
+#include "comm/shared_memory.h"
+#include "parallel/schedule.h"
+#include "report/numbers.h"
+#include "session/buffers.h"
+#include "session/memory.h"
+#include "train/run_memory.h"
+
+namespace dpt {
+namespace {
+
+constexpr size_t kMostKernels = 10;
+
+double sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+std::string ms(double seconds) { return time_text(1e3 * seconds); }
+
+int64_t barriers_of(const Session& s) {
+  const int64_t micro = s.batches.train->accumulate();
+  const bool waits = s.devices.topology.sync_needs_barrier(s.plan.sync_across_replicas);
+  return s.plan.barriers(micro) + (waits ? s.plan.sync_points() * micro : 0);
+}
+
+// A chunk's durations on each stage. The first loads the batch, the last computes the loss.
+void set_pipeline(StepTime& out, const Session& s, const StepCosts& costs) {
+  const auto chunks = static_cast<double>(s.batches.train->accumulate());
+  std::vector<double> forward = costs.forward, backward = costs.backward;
+  forward.front() += costs.load;
+  forward.back() += costs.loss;
+  for (double& seconds : forward) seconds /= chunks;
+  for (double& seconds : backward) seconds /= chunks;
+  const Timing timing = simulate(s.plan.schedule, forward, backward);
+  out.compute = timing.total;
+  out.bubble = timing.bubble * timing.total;
+}
+
+std::string rate_text(const KernelCost& kernel) {
+  if (kernel.flops <= 0 || kernel.seconds <= 0) return "";
+  return fmt::format("{:.3g} GFLOP/s", 1e-9 * kernel.flops / kernel.seconds);
+}
+
+std::string kernels_text(const StepCosts& costs) {
+  double all = 0;
+  for (const KernelCost& k : costs.kernels) all += k.seconds;
+  std::string out = "slowest kernels, on the first worker:\n";
+  for (size_t i = 0; i < std::min(kMostKernels, costs.kernels.size()); ++i) {
+    const KernelCost& k = costs.kernels[i];
+    out += fmt::format("  {:<16} {:<24} {:<8} {:>8} {:>4.0f} %  {:>14}  {}\n", k.layer, k.op,
+                       name_of(PlanStep{.op = PlanOp::run, .part = k.part}), ms(k.seconds),
+                       all > 0 ? 100 * k.seconds / all : 0, rate_text(k), k.kernel);
+  }
+  return out;
+}
+
+}  // namespace
+
+StepTime predict_step(const Session& s, const StepCosts& costs) {
+  StepTime out{.compute = costs.whole,
+               .update = costs.norm + costs.update,
+               .barriers = static_cast<double>(barriers_of(s)) * costs.barrier};
+  if (!s.plan.schedule.empty())
+    set_pipeline(out, s, costs);
+  else if (s.devices.topology.loss_device >=
+           0)  // the others wait for the device that computes the loss
+    out.compute = costs.load + sum(costs.forward) + costs.loss + sum(costs.backward);
+  return out;
+}
+
+std::string step_time_text(const Session& s) {
+  if (s.devices.on_gpu())
+    fail(Fault::device,
+         "--time measures kernels of CPUs only; for GPUs use `dptrain bench`, which trains a few "
+         "steps, or write `device: cpu`");
+  check_memory(s);
+  const Buffers::Sizes sizes = buffer_sizes(s);
+  const SharedMemory memory = SharedMemory::create_private(Buffers::bytes(sizes));
+  const Buffers buffers(memory.data(), sizes);
+  Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
+  initialise(s.settings, s.devices, s.precision, s.model, buffers, generator);
+  const StepCosts costs = measure_step_costs(s, buffers, usable_cores());
+  const StepTime time = predict_step(s, costs);
+  std::string out = fmt::format(
+      "step time, from kernels measured on {} at once:\n"
+      "  load {}, forward {}, loss {}, backward {}\n"
+      "  sum and update {}, {} {}\n",
+      counted(costs.at_once, "core"), ms(costs.load), ms(sum(costs.forward)), ms(costs.loss),
+      ms(sum(costs.backward)), ms(time.update), counted(barriers_of(s), "barrier"),
+      ms(time.barriers));
+  if (!s.plan.schedule.empty())
+    out +=
+        fmt::format("  schedule {}, of which devices wait {}\n", ms(time.compute), ms(time.bubble));
+  StepRows rows;
+  s.batches.train->step(0, rows);
+  const double samples = static_cast<double>(s.batches.global_batch);
+  out += fmt::format("  predicted: {} per step, {:.0f} samples/s, {} per epoch\n", ms(time.total()),
+                     samples / time.total(),
+                     ms(time.total() * static_cast<double>(s.batches.train->steps())));
+  const int workers = s.devices.topology.total_workers();
+  if (workers > costs.at_once)
+    out += fmt::format("  assumes a core for each of the {}; this machine has {}\n",
+                       counted(workers, "worker"), costs.at_once);
+  if (s.data.train.reader)
+    out += "  samples come from files: decoding them ahead of the steps is not included\n";
+  return out + kernels_text(costs);
+}
+
+}  // namespace dpt
