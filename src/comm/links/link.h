@@ -26,11 +26,14 @@ struct LinkWorld {
 };
 
 // Messages between two hosts with the same tag arrive in the order in which they were sent. The
-// receiver knows the length of every message: a message of another length is an error.
+// receiver knows the length of every message: a message of another length is an error. A send may
+// wait until its receive has begun, so two hosts that send to each other begin to receive before
+// they wait. Tags up to 32767 work with every implementation; MPI may refuse others.
 //
 // Threads: one thread at a time makes all calls, except abort(), which any thread may call.
 // Errors: Error{rank} that names the other host, "host 2: connection reset by peer", from wait()
-// or from the call that notices it. A link that has thrown is unusable: call abort() and destroy it.
+// or from the call that notices it. A link that has thrown is unusable: call abort() and destroy
+// it.
 class Link {
  public:
   // Identifies a send or receive that has begun; wait() uses it up.
@@ -51,7 +54,8 @@ class Link {
   // Whether wait() would return at once. Makes progress.
   virtual bool done(Request request) = 0;
 
-  // Ends all calls in progress, which throw, and makes later calls throw. Idempotent.
+  // Ends all calls in progress, which throw, and makes later calls throw. Idempotent. The other
+  // hosts' messages with this host fail at once, but with MPI only after the time limit.
   virtual void abort() noexcept = 0;
 
   // Payload bytes sent and received so far.

@@ -1,0 +1,84 @@
+#include "comm/links/memory_link.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "comm/links/conformance.h"
+#include "comm/links/on_hosts.h"
+
+namespace dpt {
+namespace {
+
+TEST_CASE("links in memory do what links must do") {
+  std::vector<std::unique_ptr<MemoryNetwork>> networks;
+  const auto engine = [&](int hosts, double timeout_s) {
+    networks.push_back(std::make_unique<MemoryNetwork>(hosts, timeout_s));
+    return networks.back()->connector();
+  };
+  run_cases(engine);
+  // Also if messages of different tags come in any order, and late.
+  run_cases([&](int hosts, double timeout_s) {
+    const ConnectLink connector = engine(hosts, timeout_s);
+    networks.back()->reorder(hosts);
+    networks.back()->delay(0.002);
+    return connector;
+  });
+}
+
+TEST_CASE("a dropped host ends the calls of the others, which name it") {
+  MemoryNetwork network(3);
+  const auto errors = on_hosts(3, 60, network.connector(), [&](Link& link) {
+    std::vector<std::byte> bytes(8);
+    if (link.host() == 2) {
+      network.drop(2);
+      const std::string own = rank_error([&] { link.wait(link.send(0, 1, bytes)); });
+      expect(own == "host 0: connection closed by peer", own);
+      return;
+    }
+    const std::string text = rank_error([&] { link.wait(link.receive(2, 1, bytes)); });
+    expect(text == "host 2: connection closed by peer", text);
+    // The others still reach one another.
+    const int other = 1 - link.host();
+    std::vector<std::byte> sent(8);
+    const Link::Request r = link.receive(other, 1, bytes), s = link.send(other, 1, sent);
+    link.wait(r), link.wait(s);
+  });
+  CHECK(errors == std::vector<std::string>(3));
+}
+
+TEST_CASE("a truncated message is an error of its receiver") {
+  MemoryNetwork network(2);
+  network.truncate_next(0, 1);
+  const auto errors = on_hosts(2, 60, network.connector(), [&](Link& link) {
+    std::vector<std::byte> bytes(8);
+    if (link.host() == 0)
+      rank_error([&] { link.wait(link.send(1, 3, bytes)); });
+    else
+      expect(rank_error([&] { link.wait(link.receive(0, 3, bytes)); }) ==
+                 "host 0: sends 7 bytes where this host expects 8 (tag 3)",
+             "the lengths are named");
+  });
+  CHECK(errors == std::vector<std::string>(2));
+}
+
+TEST_CASE("held messages are delivered once they are released") {
+  MemoryNetwork network(2);
+  network.hold(true);
+  const auto a = network.connect(0), b = network.connect(1);
+  std::vector<std::byte> sent(5, std::byte{7}), received(5);
+  const Link::Request s = a->send(1, 0, sent), r = b->receive(0, 0, received);
+  CHECK(!a->done(s));
+  CHECK(!b->done(r));
+  network.hold(false);
+  CHECK(b->done(r));
+  b->wait(r);
+  a->wait(s);
+  CHECK(received == sent);
+  CHECK(network.bytes() == 5);
+}
+
+}  // namespace
+}  // namespace dpt
