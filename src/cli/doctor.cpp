@@ -19,6 +19,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
+#include "comm/links/load.h"
 #include "data/readers/image.h"
 #include "data/tables.h"
 
@@ -74,6 +75,15 @@ void cuda_lines() {
   if (gpus.size() > 1) shared_memory_line();
 }
 
+// What can carry data between hosts.
+void link_lines() {
+  for (const std::string_view backend : link_backends()) {
+    const auto& [module, path, problem] = loaded_link_module(backend);
+    line(module != nullptr, backend,
+         module ? fmt::format("{}: {}", path, module->build()) : problem);
+  }
+}
+
 int run_doctor(const std::vector<std::string>& words) {
   Arguments arguments(
       "doctor",
@@ -94,6 +104,7 @@ int run_doctor(const std::vector<std::string>& words) {
              : fmt::format("built without; install {} and build again", package));
   line(true, "memory", fmt::format("{} MiB usable", usable_memory() / kMiB));
   cuda_lines();
+  link_lines();
   if (const std::string configs = installed_file("configs"); !configs.empty())
     line(true, "configs", configs + ": dptrain configs/NAME.yaml reads them");
   for (const auto& [name, file] : {std::pair("fashion_mnist", "train-images-idx3-ubyte"),

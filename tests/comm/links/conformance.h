@@ -30,10 +30,11 @@ struct LinkCase {
 void check_order(Link& link);
 // Lengths 0, 1, odd and large, to and from all hosts at once, with the bytes that were sent.
 void check_all_to_all(Link& link);
-// The first message is of one byte less than host 1 expects: Error{rank} on the hosts that notice.
+// Host 0 sends a byte less, or more, than host 1 expects, which throws and names both lengths.
 void check_unequal_lengths(Link& link);
-// The same with a byte more.
 void check_longer_message(Link& link);
+// The same on the sender's side; no case of all links, since MPI does not notice it there.
+void check_sender_notices(Link& link);
 // abort() in another thread ends wait().
 void check_abort(Link& link);
 // If no data comes for the time limit, wait() names the host.

@@ -28,6 +28,11 @@ TEST_CASE("links in memory do what links must do") {
   });
 }
 
+TEST_CASE("in memory, both sides of a message notice unequal lengths") {
+  MemoryNetwork network(2, 10);
+  CHECK(on_hosts(2, 10, network.connector(), check_sender_notices) == std::vector<std::string>(2));
+}
+
 TEST_CASE("a dropped host ends the calls of the others, which name it") {
   MemoryNetwork network(3);
   const auto errors = on_hosts(3, 60, network.connector(), [&](Link& link) {

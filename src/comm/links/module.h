@@ -1,0 +1,35 @@
+// The interface of libdptrain_gloo.so and libdptrain_*mpi*.so, once they are loaded (load.h).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/links/link.h"
+
+namespace dpt {
+
+class LinkModule {
+ public:
+  virtual ~LinkModule() = default;
+  virtual std::string build() const = 0;  // "gloo 0.5.0"
+
+  // Every process that MPI's launcher has started calls start() once, whether or not it has a
+  // link, in the thread that called main() and before any connect(); and stop() before it exits if
+  // all went well (MPI_Init and MPI_Finalize wait for all processes). They do nothing with gloo.
+  // start() throws Error{device}.
+  virtual void start() = 0;
+  virtual void stop() noexcept = 0;
+
+  // A ConnectLink: blocks until all hosts have called it. Throws Error{rank}.
+  virtual std::unique_ptr<Link> connect(const LinkWorld& world) = 0;
+};
+
+// The module's entry point returns this. Loading checks the version before it uses anything else.
+struct LinkModuleEntry {
+  const char* version = "";  // of dptrain, with the compiler
+  LinkModule* module = nullptr;
+};
+using LinkModuleFunction = const LinkModuleEntry*();
+inline constexpr const char* kLinkModuleFunction = "dptrain_link_module";
+
+}  // namespace dpt
