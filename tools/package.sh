@@ -97,6 +97,17 @@ make_deb() {
   # The CUDA module's libraries are NVIDIA's, and no package of Debian's: it is loaded where they are.
   printf 'Source: dptrain\n\nPackage: dptrain\nArchitecture: any\n' >"$work/shlibs/debian/control"
   depends=$(cd "$work/shlibs" && dpkg-shlibdeps -O "$root/usr/bin/dptrain" | sed -n 's/^shlibs:Depends=//p')
+  # Where a module's own library is missing, the others still work.
+  local recommends='ca-certificates, curl' suggests='' module libraries
+  for module in "$root"/usr/lib/dptrain/libdptrain_{gloo,openmpi,mpich}.so; do
+    [ -e "$module" ] || continue
+    libraries=$(cd "$work/shlibs" && dpkg-shlibdeps -O "$module" 2>/dev/null | sed 's/^shlibs:Depends=//' |
+      tr ',' '\n' | sed 's/^ *//' | grep -E '^lib(gloo|openmpi|mpich)' | paste -sd, | sed 's/,/, /g')
+    case $module in
+      *_gloo.so) recommends+=${libraries:+, $libraries} ;;
+      *) suggests+=${libraries:+${suggests:+, }$libraries} ;;
+    esac
+  done
   [ -n "$depends" ] || fail 'dpkg-shlibdeps names no packages, see above' 'is the program linked with libraries of packages?'
   cat >"$root/DEBIAN/control" <<TEXT
 Package: dptrain
@@ -105,8 +116,9 @@ Architecture: $architecture
 Maintainer: $maintainer
 Installed-Size: $(du -sk --exclude=DEBIAN "$root" | cut -f1)
 Depends: $depends
-Recommends: ca-certificates, curl
-Section: science
+Recommends: $recommends
+${suggests:+Suggests: $suggests
+}Section: science
 Priority: optional
 Description: trainer of neural networks described in one YAML file
  dptrain reads layers, data, loss and optimizer from one YAML file and trains

@@ -29,6 +29,9 @@ libdnnl-dev:oneDNN, matrix products on CPUs
 zlib1g-dev:reads .gz data
 libjpeg62-turbo-dev:reads folders of JPEG images
 libpng-dev:reads folders of PNG images
+libgloo-dev:gloo, data between hosts
+libopenmpi-dev:MPI, data between hosts
+openmpi-bin:mpirun, starts ranks on hosts
 python3:meson, and checks of the sources
 python3-jsonschema:tests of the JSON Schema of specs
 python3-yaml:reads specs in these tests

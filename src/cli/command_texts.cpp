@@ -13,6 +13,8 @@ constexpr Meaning kEnvironment[] = {
     {"DPTRAIN_NO_CACHE", "if set, unpacked data sets are not cached in ~/.cache/dptrain"},
     {"DPTRAIN_CUDA_MODULE", "the file libdptrain_cuda.so"},
     {"DPTRAIN_CUDA_PATH", "the folders of CUDA's libraries, separated by colons"},
+    {"DPTRAIN_GLOO_MODULE", "the file libdptrain_gloo.so"},
+    {"DPTRAIN_MPI_MODULE", "the file libdptrain_openmpi.so or libdptrain_mpich.so"},
     {"DPTRAIN_LOG_PLANS", "on GPUs: a file to which each operation's algorithm is appended"},
     {"DPTRAIN_OUTLIVE_LAUNCHER", "1: ranks keep running when torchrun, srun or mpirun ends"},
 };

@@ -152,6 +152,9 @@ def check_program(root, module):
     script = f'{prefix}/share/dptrain/tools/fetch_data.sh'
     check(code == 4 and f'Run {script} fashion_mnist' in error, 'without data, the installed script is named', error)
     check(os.access(root.path / script.lstrip('/'), os.X_OK), 'the script is installed')
+    if (root.path / f'{prefix}/lib/dptrain/libdptrain_gloo.so'.lstrip('/')).exists():  # not so its library
+        missing = 'libgloo.so.0: cannot open shared object file: No such file or directory; install libgloo0'
+        check(missing in root.succeeds('doctor'), "gloo's library is named", root.succeeds('doctor'))
     if module:
         place = f'{prefix}/lib/dptrain/libdptrain_cuda.so'
         (root.path / place.lstrip('/')).parent.mkdir(parents=True, exist_ok=True)
