@@ -23,42 +23,42 @@ Clock::duration duration(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-// One side of a message.
-struct Side {
-  int peer = 0;
-  uint32_t tag = 0;
-  bool sending = false;
-  std::byte* data = nullptr;
-  size_t bytes = 0;
-  bool complete = false;
-  std::string failure;  // empty: none
-};
-using SharedSide = std::shared_ptr<Side>;
-
-// Messages of one sender, receiver and tag, in order: sides that have no counterpart yet, and
-// pairs of sides that are under way.
-struct Channel {
-  struct Pair {
-    SharedSide send, receive;
-    Clock::time_point due;
-  };
-  std::deque<SharedSide> sends, receives;
-  std::deque<Pair> pairs;
-
-  void fail_all(const std::string& failure) {
-    for (auto* sides : {&sends, &receives}) {
-      for (const SharedSide& s : *sides) s->failure = failure;
-      sides->clear();
-    }
-    for (const Pair& p : pairs) p.send->failure = p.receive->failure = failure;
-    pairs.clear();
-  }
-};
-
 }  // namespace
 
 class MemoryNetworkState {
  public:
+  // One side of a message.
+  struct Side {
+    int peer = 0;
+    uint32_t tag = 0;
+    bool sending = false;
+    std::byte* data = nullptr;
+    size_t bytes = 0;
+    bool complete = false;
+    std::string failure;  // empty: none
+  };
+  using SharedSide = std::shared_ptr<Side>;
+
+  // Messages of one sender, receiver and tag, in order: sides that have no counterpart yet, and
+  // pairs of sides that are under way.
+  struct Channel {
+    struct Pair {
+      SharedSide send, receive;
+      Clock::time_point due;
+    };
+    std::deque<SharedSide> sends, receives;
+    std::deque<Pair> pairs;
+
+    void fail_all(const std::string& failure) {
+      for (auto* sides : {&sends, &receives}) {
+        for (const SharedSide& s : *sides) s->failure = failure;
+        sides->clear();
+      }
+      for (const Pair& p : pairs) p.send->failure = p.receive->failure = failure;
+      pairs.clear();
+    }
+  };
+
   MemoryNetworkState(int number, double limit_s)
       : hosts(number), timeout_s(limit_s), gone_(number) {}
 
@@ -208,6 +208,9 @@ class MemoryNetworkState {
 namespace {
 
 class MemoryLink final : public BasicLink {
+  using Side = MemoryNetworkState::Side;
+  using SharedSide = MemoryNetworkState::SharedSide;
+
  public:
   MemoryLink(int host, std::shared_ptr<MemoryNetworkState> network)
       : BasicLink({.host = host, .hosts = network->hosts, .timeout_s = network->timeout_s}),

@@ -34,13 +34,13 @@ bool starts_with(const std::string& text, const std::string& start) {
   return text.rfind(start, 0) == 0;
 }
 
-void poll(Link& link, Link::Request request) {
+void poll_until_done(Link& link, Link::Request request) {
   while (!link.done(request)) std::this_thread::yield();
 }
 
 }  // namespace
 
-void expect(bool good, const std::string& what) {
+void check_that(bool good, const std::string& what) {
   if (!good) throw ConformanceError(what);
 }
 
@@ -48,7 +48,7 @@ std::string rank_error(const std::function<void()>& call) {
   try {
     call();
   } catch (const Error& e) {
-    expect(e.fault() == Fault::rank, fmt::format("'{}' is an Error{{rank}}", e.what()));
+    check_that(e.fault() == Fault::rank, fmt::format("'{}' is an Error{{rank}}", e.what()));
     return e.what();
   }
   throw ConformanceError("the call throws an Error{rank}");
@@ -71,13 +71,14 @@ void check_order(Link& link) {
     for (uint32_t tag = 0; tag < kTags; ++tag)
       sends.push_back(link.send(next, tag, std::as_bytes(std::span(&sent[i], 1))));
   for (size_t i = receives.size(); i-- > 0;) {
-    if (i % 2) poll(link, receives[i]);
+    if (i % 2) poll_until_done(link, receives[i]);
     link.wait(receives[i]);
   }
   for (const Link::Request r : sends) link.wait(r);
   for (int i = 0; i < kMessages * static_cast<int>(kTags); ++i)
-    expect(received[i] == 100 * previous + i % kMessages,
-           fmt::format("message {} of tag {} is {}", i % kMessages, i / kMessages, received[i]));
+    check_that(
+        received[i] == 100 * previous + i % kMessages,
+        fmt::format("message {} of tag {} is {}", i % kMessages, i / kMessages, received[i]));
 }
 
 void check_all_to_all(Link& link) {
@@ -101,12 +102,12 @@ void check_all_to_all(Link& link) {
   for (int peer = 0; peer < link.hosts(); ++peer) {
     if (peer == link.host()) continue;
     for (size_t i = 0; i < lengths.size(); ++i, ++next)
-      expect(received[next] == pattern(peer, link.host(), static_cast<uint32_t>(i), lengths[i]),
-             fmt::format("{} bytes of host {} are those that it sent", lengths[i], peer));
+      check_that(received[next] == pattern(peer, link.host(), static_cast<uint32_t>(i), lengths[i]),
+                 fmt::format("{} bytes of host {} are those that it sent", lengths[i], peer));
   }
-  expect(link.bytes_sent() == total && link.bytes_received() == total,
-         fmt::format("{} bytes each way are counted, not {} and {}", total, link.bytes_sent(),
-                     link.bytes_received()));
+  check_that(link.bytes_sent() == total && link.bytes_received() == total,
+             fmt::format("{} bytes each way are counted, not {} and {}", total, link.bytes_sent(),
+                         link.bytes_received()));
 }
 
 namespace {
@@ -117,11 +118,11 @@ void check_pieces(Link& link) {
   if (link.host() == 0) {
     const Bytes message = pattern(0, 1, 9, kLength);
     link.wait(link.send(1, 9, message));
-    expect(link.bytes_sent() == kLength, "a long message is counted once");
+    check_that(link.bytes_sent() == kLength, "a long message is counted once");
   } else {
     Bytes message(kLength);
     link.wait(link.receive(0, 9, message));
-    expect(message == pattern(0, 1, 9, kLength), "a long message arrives as it was sent");
+    check_that(message == pattern(0, 1, 9, kLength), "a long message arrives as it was sent");
   }
 }
 
@@ -133,10 +134,10 @@ void unequal(Link& link, size_t sends, size_t expects) {
     rank_error([&] { link.wait(link.receive(1, 5, never)); });
   } else {
     const std::string text = rank_error([&] { link.wait(link.receive(0, 4, received)); });
-    expect(starts_with(text, "host 0: sends "), "host 1 names host 0 and lengths: " + text);
-    expect(text.find(fmt::format("{} bytes", expects)) != std::string::npos ||
-               text.find(fmt::format("expects {} (tag 4)", expects)) != std::string::npos,
-           "host 1 says what it expects: " + text);
+    check_that(starts_with(text, "host 0: sends "), "host 1 names host 0 and lengths: " + text);
+    check_that(text.find(fmt::format("{} bytes", expects)) != std::string::npos ||
+                   text.find(fmt::format("expects {} (tag 4)", expects)) != std::string::npos,
+               "host 1 says what it expects: " + text);
   }
   link.abort();
 }
@@ -150,7 +151,7 @@ void check_sender_notices(Link& link) {
   Bytes bytes(16), never(8);
   if (link.host() == 0) {
     const std::string text = rank_error([&] { link.wait(link.send(1, 4, bytes)); });
-    expect(text == "host 1: expects 8 bytes where this host sends 16 (tag 4)", text);
+    check_that(text == "host 1: expects 8 bytes where this host sends 16 (tag 4)", text);
   } else {
     link.receive(0, 4, std::span(bytes).first(8));
     rank_error([&] { link.wait(link.receive(0, 5, never)); });
@@ -173,7 +174,7 @@ void check_abort(Link& link) {
            [&] { link.send((link.host() + 1) % link.hosts(), 1, never); },
            [&] { link.receive((link.host() + 1) % link.hosts(), 1, never); }}) {
     const std::string text = rank_error(call);
-    expect(text == "the exchange between hosts was aborted", "calls after abort(): " + text);
+    check_that(text == "the exchange between hosts was aborted", "calls after abort(): " + text);
   }
 }
 
@@ -182,11 +183,12 @@ void check_silence(Link& link) {
   const int peer = (link.host() + 1) % link.hosts();
   const std::string text = rank_error([&] { link.wait(link.receive(peer, 1, never)); });
   // A host that has given up before this one may have closed its connections.
-  expect(starts_with(text, fmt::format("host {}: ", peer)), "the silent host is named: " + text);
+  check_that(starts_with(text, fmt::format("host {}: ", peer)),
+             "the silent host is named: " + text);
   if (link.host() == 0)
-    expect(text == fmt::format("host {}: no data for 1 s", peer) ||
-               text.find("peer") != std::string::npos,
-           "the time limit is named: " + text);
+    check_that(text == fmt::format("host {}: no data for 1 s", peer) ||
+                   text.find("peer") != std::string::npos,
+               "the time limit is named: " + text);
   link.abort();
 }
 

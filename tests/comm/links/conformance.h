@@ -44,6 +44,6 @@ const std::vector<LinkCase>& link_cases();
 
 // The message of the Error{rank} that `call` must throw.
 std::string rank_error(const std::function<void()>& call);
-void expect(bool good, const std::string& what);
+void check_that(bool good, const std::string& what);
 
 }  // namespace dpt

@@ -85,15 +85,15 @@ std::string error_beside(size_t read, const std::vector<uint64_t>& data, size_t 
         "12345678" + std::string(reinterpret_cast<const char*>(&own), sizeof own);
     const std::string of_host = gather(1, text.substr(0, text.size() - cut))[0];
     std::memcpy(&other, of_host.data() + 8, sizeof other);
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (cut == 0) connect(fd, reinterpret_cast<sockaddr*>(&other.socket), sizeof(sockaddr_in));
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    if (cut == 0) ::connect(fd, reinterpret_cast<sockaddr*>(&other.socket), sizeof(sockaddr_in));
     char c;
-    for (size_t i = 0; i < read; ++i) recv(fd, &c, 1, 0);
-    send(fd, data.data(), data.size() * sizeof data[0], MSG_NOSIGNAL);
-    if (data.empty()) shutdown(fd, SHUT_WR);
-    while (recv(fd, &c, 1, 0) > 0) {  // until host 0 closes
+    for (size_t i = 0; i < read; ++i) ::recv(fd, &c, 1, 0);
+    ::send(fd, data.data(), data.size() * sizeof data[0], MSG_NOSIGNAL);
+    if (data.empty()) ::shutdown(fd, SHUT_WR);
+    while (::recv(fd, &c, 1, 0) > 0) {  // until host 0 closes
     }
-    close(fd);
+    ::close(fd);
   });
   std::string error;
   try {
@@ -186,7 +186,7 @@ TEST_CASE("a process that is killed amid messages is named by the others") {
         link.wait(a);
         link.wait(b);
       });
-      expect(
+      check_that(
           text == "host 2: connection closed by peer" || text == "host 2: connection reset by peer",
           text);
       // The survivors still reach one another.
@@ -213,7 +213,7 @@ TEST_CASE("a process that is stopped is named after the time limit") {
     }
     std::vector<std::byte> never(1);
     const std::string text = rank_error([&] { link.wait(link.receive(1, 2, never)); });
-    expect(text == "host 1: no data for 1 s", text);
+    check_that(text == "host 1: no data for 1 s", text);
     return 0;
   });
   CHECK(codes == std::vector<int>{0, -SIGKILL});

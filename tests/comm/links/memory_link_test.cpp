@@ -40,11 +40,11 @@ TEST_CASE("a dropped host ends the calls of the others, which name it") {
     if (link.host() == 2) {
       network.drop(2);
       const std::string own = rank_error([&] { link.wait(link.send(0, 1, bytes)); });
-      expect(own == "host 0: connection closed by peer", own);
+      check_that(own == "host 0: connection closed by peer", own);
       return;
     }
     const std::string text = rank_error([&] { link.wait(link.receive(2, 1, bytes)); });
-    expect(text == "host 2: connection closed by peer", text);
+    check_that(text == "host 2: connection closed by peer", text);
     // The others still reach one another.
     const int other = 1 - link.host();
     std::vector<std::byte> sent(8);
@@ -62,9 +62,9 @@ TEST_CASE("a truncated message is an error of its receiver") {
     if (link.host() == 0)
       rank_error([&] { link.wait(link.send(1, 3, bytes)); });
     else
-      expect(rank_error([&] { link.wait(link.receive(0, 3, bytes)); }) ==
-                 "host 0: sends 7 bytes where this host expects 8 (tag 3)",
-             "the lengths are named");
+      check_that(rank_error([&] { link.wait(link.receive(0, 3, bytes)); }) ==
+                     "host 0: sends 7 bytes where this host expects 8 (tag 3)",
+                 "the lengths are named");
   });
   CHECK(errors == std::vector<std::string>(2));
 }
