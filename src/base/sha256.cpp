@@ -58,15 +58,45 @@ Sha256& Sha256::update(std::span<const std::byte> bytes) {
   return *this;
 }
 
-std::string Sha256::hex() {
+std::array<std::byte, 32> Sha256::digest() {
   std::array<std::byte, 8> bits{};  // the length, big-endian
   for (size_t i = 0; i < 8; ++i) bits[i] = static_cast<std::byte>(size_ * 8 >> (56 - 8 * i));
   constexpr std::array<std::byte, 64> kPad{std::byte{0x80}};
   update(std::span(kPad).first(1 + (119 - size_ % 64) % 64));
   update(bits);
-  std::string out;
-  for (const uint32_t word : state_) out += fmt::format("{:08x}", word);
+  std::array<std::byte, 32> out{};
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] = static_cast<std::byte>(state_[i / 4] >> (24 - 8 * (i % 4)) & 0xff);
   return out;
+}
+
+std::string Sha256::hex() {
+  std::string out;
+  for (const std::byte b : digest()) out += fmt::format("{:02x}", std::to_integer<unsigned>(b));
+  return out;
+}
+
+Digest hmac_sha256(std::span<const std::byte> key,
+                   std::initializer_list<std::span<const std::byte>> parts) {
+  std::array<std::byte, 64> block{};
+  if (key.size() > block.size())
+    std::ranges::copy(Sha256().update(key).digest(), block.begin());
+  else
+    std::ranges::copy(key, block.begin());
+  for (std::byte& b : block) b ^= std::byte{0x36};
+  Sha256 inner;
+  inner.update(block);
+  for (const std::span<const std::byte> part : parts) inner.update(part);
+  for (std::byte& b : block) b ^= std::byte{0x36} ^ std::byte{0x5c};
+  return Sha256().update(block).update(inner.digest()).digest();
+}
+
+bool equal_in_constant_time(const Digest& a, const Digest& b) noexcept {
+  // volatile: the compiler must not end the loop at the first difference.
+  volatile unsigned char difference = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    difference = difference | std::to_integer<unsigned char>(a[i] ^ b[i]);
+  return difference == 0;
 }
 
 }  // namespace dpt

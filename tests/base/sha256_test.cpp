@@ -1,8 +1,10 @@
 #include "base/sha256.h"
 
+#include <span>
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 namespace dpt {
 namespace {
@@ -24,6 +26,34 @@ TEST_CASE("SHA-256 does not depend on how the bytes arrive") {
     Sha256 pieces;
     pieces.update(text.substr(0, cut)).update(text.substr(cut));
     CHECK(pieces.hex() == sha256(text));
+  }
+}
+
+std::string hmac(std::string_view key, std::string_view text) {
+  std::string out;
+  for (const std::byte b : hmac_sha256(
+           std::as_bytes(std::span(key)),
+           {std::as_bytes(std::span(text.substr(0, 5))), std::as_bytes(std::span(text.substr(5)))}))
+    out += fmt::format("{:02x}", std::to_integer<unsigned>(b));
+  return out;
+}
+
+TEST_CASE("HMAC-SHA256 gives the known answers of RFC 4231") {
+  CHECK(hmac("Jefe", "what do ya want for nothing?") ==
+        "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  CHECK(hmac(std::string(20, '\x0b'), "Hi There") ==
+        "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+  CHECK(hmac(std::string(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First") ==
+        "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
+TEST_CASE("digests are compared byte by byte") {
+  const Digest a = Sha256().update("a").digest();
+  CHECK(equal_in_constant_time(a, a));
+  for (const size_t at : {size_t{0}, size_t{15}, size_t{31}}) {
+    Digest b = a;
+    b[at] ^= std::byte{0x10};
+    CHECK(!equal_in_constant_time(a, b));
   }
 }
 
