@@ -148,6 +148,11 @@ int run_train(const std::vector<std::string>& words) {
   arguments.parse(words);
   const StartupSignals signals;
   const std::optional<World> world = world_from_environment();
+  if (world && world->has_several_hosts())
+    fail(Fault::spec,
+         "{} started {}, {} of them on this machine: ranks on several machines are not supported "
+         "in this version; start all of them on one machine",
+         world->launcher, counted(world->size, "rank"), world->local_size);
   return world && world->size > 1 ? train_as_rank(given, *world) : train(given, world);
 }
 
