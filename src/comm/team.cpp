@@ -87,6 +87,13 @@ std::string_view words_of(Phase phase) {
 
 }  // namespace
 
+std::string position_text(const Progress& p) {
+  if (p.epoch == 0 && p.step == 0)
+    return std::string(words_of(p.phase).empty() ? "before its first step" : words_of(p.phase));
+  const std::string_view phase = words_of(p.phase);
+  return fmt::format("at epoch {}, step {}{}{}", p.epoch, p.step, phase.empty() ? "" : " ", phase);
+}
+
 Team::Team(std::byte* header) : header_(reinterpret_cast<Header*>(header)) {}
 
 Team::RankSlot& Team::rank_slot(int rank) const {
@@ -305,13 +312,7 @@ std::string Team::name_of(int rank) const {
   return pid == 0 ? fmt::format("rank {}", rank) : fmt::format("rank {} (pid {})", rank, pid);
 }
 
-std::string Team::where_is(int rank) const {
-  const Progress p = progress(rank);
-  if (p.epoch == 0 && p.step == 0)
-    return std::string(words_of(p.phase).empty() ? "before its first step" : words_of(p.phase));
-  const std::string_view phase = words_of(p.phase);
-  return fmt::format("at epoch {}, step {}{}{}", p.epoch, p.step, phase.empty() ? "" : " ", phase);
-}
+std::string Team::where_is(int rank) const { return position_text(progress(rank)); }
 
 std::atomic<int>& Team::stop_word() noexcept { return header_->stop_asked; }
 

@@ -52,6 +52,9 @@ struct Progress {
   bool operator==(const Progress&) const = default;
 };
 
+// "at epoch 2, step 137 while saving", for messages.
+std::string position_text(const Progress& progress);
+
 // Thrown by a worker that uses a team which another worker broke up. It is not a failure of its
 // own: who catches it prints nothing, unless claim_message() returns true.
 class TeamBroken : public Error {
@@ -64,6 +67,7 @@ class TeamBroken : public Error {
 class Team {
  public:
   static constexpr size_t kLongestReason = 500;  // bytes; the rest is cut off
+  static constexpr int kOtherHost = -2;          // as the rank to blame: one of another machine
 
   // Size of the header in bytes: a multiple of 4096.
   static size_t bytes(const TeamShape& shape);

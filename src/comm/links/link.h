@@ -13,7 +13,7 @@
 
 namespace dpt {
 
-// What a link needs to connect, agreed on before (comm/links/control_channel.h).
+// What a link needs to connect, agreed on before (comm/hosts/control_channel.h).
 struct LinkWorld {
   int host = 0;
   int hosts = 1;

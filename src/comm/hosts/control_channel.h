@@ -1,0 +1,69 @@
+// ControlChannel: small messages between the leaders of the hosts of a run, and their common end.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/hosts/gathering.h"
+#include "comm/team.h"
+
+namespace dpt {
+
+class ControlLoop;
+
+struct ChannelSettings {
+  double beat_s = 1;      // from one sign of life to the next
+  double silence_s = 15;  // after which a host is lost
+  double look_s = 0.1;    // how often the team is looked at for its end and for stop signals
+};
+
+// Connections form a star: every host has one, to host 0, which passes on what concerns all. A
+// thread of its own, which blocks all signals, does all reading and writing. It
+// - sends a beat each second, with the position of the host's first rank;
+// - ends the run if a connection breaks without a goodbye, or a host is silent for `silence_s`:
+//   "host 2 (hostb) silent for 15 s at epoch 3, step 812". Silence is counted in own beats, so time
+//   in which this process did not run either does not count;
+// - if the local team is broken up, sends the reason to all hosts;
+// - if another host sends such a reason, breaks up the local team with it (Team::kOtherHost, exit
+//   code Fault::rank). Whoever ends the team's run prints it once per host (run_joined());
+// - on other hosts than host 0, passes a stop signal (Team::stop_word()) on to host 0, whose
+//   stop_word() is then set. The hosts stop together when host 0 tells them to between two steps,
+//   over the data channel.
+//
+// Threads: all_gather() and broadcast() by one thread at a time; the others by any.
+// Errors: Error{rank} with the reason if the run has failed, TeamBroken once the channel watches a
+// team.
+class ControlChannel {
+ public:
+  explicit ControlChannel(GatheredHosts hosts, const ChannelSettings& settings = {});
+  ~ControlChannel();  // without goodbye(), the other hosts take this one for dead
+
+  int host() const;
+  const HostMap& map() const;
+
+  // Sends `own` to all hosts and returns what each host sent, in the order of hosts. Blocks until
+  // all have called it. REQUIRES: own.size() <= kLongestGathered (messages.h)
+  std::vector<std::string> all_gather(const std::string& own);
+
+  // Copies the bytes of host 0 to all hosts. Blocks until this host has them; host 0, until they
+  // have been sent. All hosts must pass the same size, and call it in the same order as
+  // all_gather(). The other hosts' bytes are undefined if it throws.
+  void broadcast(std::span<std::byte> bytes);
+
+  // From now on the run's end is the team's end. on_break: called once, by the channel's thread,
+  // after the team was broken up by this host or another, to end waiting that the team does not
+  // know of, such as a Link's; it must not use the channel. Call watch() once.
+  void watch(Team team, std::function<void()> on_break = {});
+
+  // This host has ended as it should, or has told the others why not. Waits at most 2 s for the
+  // network. Idempotent.
+  void goodbye() noexcept;
+
+ private:
+  std::unique_ptr<ControlLoop> loop_;
+};
+
+}  // namespace dpt

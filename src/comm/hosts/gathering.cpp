@@ -1,0 +1,357 @@
+#include "comm/hosts/gathering.h"
+
+#include <algorithm>
+#include <list>
+#include <set>
+
+#include <poll.h>
+
+#include "base/fail.h"
+#include "base/stderr.h"
+#include "comm/hosts/bytes.h"
+#include "comm/hosts/compare_hosts.h"
+
+namespace dpt {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Role = Handshake::Role;
+
+// A connection to host 0 that has not been dropped.
+struct Candidate {
+  enum State { asked, proved, joined } state = asked;
+  Connection connection;
+  TcpAddress from;
+  Nonce nonce;  // host 0's
+  Deadline patience;
+  HostHello hello;  // if joined
+};
+
+class Gathering {
+ public:
+  Gathering(TcpListener& listener, const HostHello& own, const Handshake& handshake,
+            const GatheringSettings& settings)
+      : listener_(listener), own_(own), handshake_(handshake), settings_(settings) {}
+
+  GatheredHosts run(Deadline deadline);
+
+ private:
+  std::vector<const HostHello*> hellos() const;
+  std::string missing() const { return missing_ranks(hellos(), own_.world); }
+  void look(Deadline deadline);
+  void accept_all();
+  bool keep(Candidate& c);  // false: drop it
+  bool read(Candidate& c);
+  bool check_response(Candidate& c, const Frame& frame);
+  void join(Candidate& c, const Frame& frame);
+  void note_stranger(const Candidate& c, bool knows_protocol);
+  void refuse_all();
+  [[noreturn]] void fail_all(Deadline deadline);
+  GatheredHosts welcome_all();
+  std::string too_late() const;
+
+  TcpListener& listener_;
+  const HostHello& own_;
+  const Handshake& handshake_;
+  const GatheringSettings& settings_;
+  std::list<Candidate> candidates_;
+  std::string reason_;                  // why there is no run
+  std::set<std::string> noted_;         // addresses of strangers
+  std::set<std::string> wrong_secret_;  // addresses
+};
+
+std::vector<const HostHello*> Gathering::hellos() const {
+  std::vector<const HostHello*> out = {&own_};
+  for (const Candidate& c : candidates_)
+    if (c.state == Candidate::joined) out.push_back(&c.hello);
+  return out;
+}
+
+std::string Gathering::too_late() const {
+  std::string out = fmt::format(
+      "{} of {} did not connect to {} at {} within {} s: start all hosts together, and let other "
+      "hosts reach that port",
+      missing(), own_.world, name_of(own_), listener_.address().text(), settings_.timeout_s);
+  if (!wrong_secret_.empty())
+    out += fmt::format(
+        "; a process at {} has another secret (DPTRAIN_SECRET_FILE) or belongs to another run",
+        *wrong_secret_.begin());
+  return out;
+}
+
+GatheredHosts Gathering::run(Deadline deadline) {
+  if (!own_.identity.failure.empty())
+    reason_ = fmt::format("{} failed before all hosts had connected: {}", name_of(own_),
+                          own_.identity.failure);
+  const Deadline notice = deadline_in(settings_.notice_s);
+  bool noticed = false;
+  while (reason_.empty() && !missing().empty()) {
+    const bool late = Clock::now() >= deadline;
+    look(deadline);
+    if (!reason_.empty() || missing().empty()) break;
+    if (late) {
+      reason_ = too_late();
+    } else if (!noticed && Clock::now() >= notice) {
+      noticed = true;
+      print_stderr("{} is waiting for {} of {} at {}, for at most {} s\n", name_of(own_), missing(),
+                   own_.world, listener_.address().text(), settings_.timeout_s);
+    }
+  }
+  if (!reason_.empty()) fail_all(deadline);
+  return welcome_all();
+}
+
+void Gathering::look(Deadline deadline) {
+  std::vector<pollfd> news = {{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
+  for (const Candidate& c : candidates_)
+    news.push_back({.fd = c.connection.get(), .events = POLLIN, .revents = 0});
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  poll(news.data(), news.size(), static_cast<int>(std::clamp<long long>(left, 1, 100)));
+  for (auto c = candidates_.begin(); c != candidates_.end();)
+    c = keep(*c) ? std::next(c) : candidates_.erase(c);
+  if (news[0].revents != 0) accept_all();
+}
+
+void Gathering::accept_all() {
+  // Strangers are not worth more memory than this; the oldest of them gives way.
+  const size_t most = 2 * static_cast<size_t>(own_.world) + 64;
+  for (;;) {
+    Candidate c;
+    Descriptor socket = listener_.accept(c.from);
+    if (!socket) return;
+    c.connection = Connection(std::move(socket));
+    c.connection.reader().accept(FrameType::response, 2 * sizeof(Digest));
+    c.nonce = random_nonce();
+    c.patience = deadline_in(settings_.hello_s);
+    c.connection.send(FrameType::challenge, c.nonce);
+    candidates_.push_back(std::move(c));
+    if (candidates_.size() > most) {
+      const auto oldest =
+          std::ranges::find_if(candidates_, [](const Candidate& x) { return x.state != x.joined; });
+      if (oldest != candidates_.end()) candidates_.erase(oldest);
+    }
+  }
+}
+
+bool Gathering::keep(Candidate& c) {
+  try {
+    c.connection.flush();
+    while (reason_.empty() || c.state != Candidate::joined) {
+      const Candidate::State before = c.state;
+      if (!read(c)) return false;
+      if (c.state == before) break;
+    }
+    return c.state == Candidate::joined || Clock::now() < c.patience;
+  } catch (const ConnectionLost& e) {
+    if (c.state == Candidate::joined && reason_.empty())
+      reason_ = name_of(c.hello) + " ended before all hosts had connected";
+    else if (!e.ended())
+      note_stranger(c, c.state == Candidate::proved);
+    return false;
+  }
+}
+
+// Handles at most one frame; afterwards the state differs if there was one.
+bool Gathering::read(Candidate& c) {
+  const std::optional<Frame> frame = c.connection.receive();
+  if (!frame) return true;
+  if (c.state == Candidate::asked) return check_response(c, *frame);
+  join(c, *frame);
+  return true;
+}
+
+bool Gathering::check_response(Candidate& c, const Frame& frame) {
+  if (frame.payload.size() != 2 * sizeof(Digest)) return false;
+  ByteReader in(frame.payload);
+  Nonce other;
+  Digest proof;
+  std::ranges::copy(in.raw(sizeof other), other.begin());
+  std::ranges::copy(in.raw(sizeof proof), proof.begin());
+  if (!equal_in_constant_time(proof, handshake_.digest(Role::response, c.nonce, other))) {
+    wrong_secret_.insert(c.from.host());
+    note_stranger(c, true);
+    c.connection.send(FrameType::denied);
+    c.connection.flush();
+    return false;
+  }
+  c.connection.send(FrameType::proof, handshake_.digest(Role::proof, c.nonce, other));
+  c.connection.flush();
+  c.connection.use_keys(handshake_.digest(Role::from_host_0, c.nonce, other),
+                        handshake_.digest(Role::to_host_0, c.nonce, other));
+  c.connection.reader().refuse(FrameType::response);
+  c.connection.reader().accept(FrameType::hello, kLongestHello);
+  c.state = Candidate::proved;
+  return true;
+}
+
+void Gathering::join(Candidate& c, const Frame& frame) {
+  HostHello hello;
+  try {
+    hello = decode_hello(frame.payload);
+  } catch (const Error& e) {
+    throw ConnectionLost(e.what(), false);
+  }
+  c.connection.reader().refuse(FrameType::hello);
+  std::string why = difference(own_, hello);
+  for (const HostHello* other : hellos())
+    if (why.empty()) why = overlap(*other, hello);
+  if (reason_.empty()) reason_ = why;
+  c.hello = std::move(hello);
+  c.state = Candidate::joined;
+}
+
+void Gathering::note_stranger(const Candidate& c, bool knows_protocol) {
+  constexpr size_t kMostNotes = 3;
+  if (noted_.size() >= kMostNotes || !noted_.insert(c.from.host()).second) return;
+  print_stderr("dptrain: {} is waiting for other hosts and ignored a connection from {}, {}\n",
+               name_of(own_), c.from.host(),
+               knows_protocol ? "which has another secret (DPTRAIN_SECRET_FILE) or belongs to "
+                                "another run"
+                              : "which is not a host of this run");
+}
+
+void Gathering::refuse_all() {
+  for (auto c = candidates_.begin(); c != candidates_.end();) {
+    if (c->state != Candidate::joined) {
+      ++c;
+      continue;
+    }
+    try {
+      c->connection.send(FrameType::refused, encode_text(reason_, kLongestRefusal));
+      c->connection.flush();
+    } catch (const ConnectionLost&) {  // it has ended already
+    }
+    c = candidates_.erase(c);
+  }
+}
+
+// Hosts that come a little later must not wait in vain.
+void Gathering::fail_all(Deadline deadline) {
+  size_t ranks = static_cast<size_t>(own_.ranks);
+  const auto told = [&] {
+    for (const HostHello* h : hellos())
+      if (h != &own_) ranks += static_cast<size_t>(std::max(1, h->ranks));
+    refuse_all();
+    return ranks >= static_cast<size_t>(own_.world);
+  };
+  const Deadline linger = std::min(deadline, deadline_in(settings_.linger_s));
+  while (!told() && Clock::now() < linger) look(linger);
+  throw Error(Fault::rank, reason_);
+}
+
+GatheredHosts Gathering::welcome_all() {
+  candidates_.remove_if([](const Candidate& c) { return c.state != Candidate::joined; });
+  candidates_.sort([](const Candidate& a, const Candidate& b) {
+    return a.hello.first_rank < b.hello.first_rank;
+  });
+  std::vector<HostMap::Host> hosts;
+  for (const HostHello* h : hellos())
+    hosts.push_back(
+        {.first_rank = h->first_rank, .ranks = h->ranks, .name = h->name, .address = h->address});
+  GatheredHosts out{.host = 0, .map = HostMap(std::move(hosts)), .peers = {}};
+  for (Candidate& c : candidates_) {
+    c.connection.send(FrameType::welcome, encode(out.map));
+    try {
+      c.connection.flush();
+    } catch (const ConnectionLost&) {
+      fail(Fault::rank, "{} ended before all hosts had connected", name_of(c.hello));
+    }
+    out.peers.push_back(std::move(c.connection));
+  }
+  return out;
+}
+
+// The next frame; nullopt: none came until the deadline.
+std::optional<Frame> wait_for_frame(Connection& connection, Deadline deadline) {
+  for (;;) {
+    connection.flush();
+    if (std::optional<Frame> frame = connection.receive()) return frame;
+    if (Clock::now() >= deadline) return std::nullopt;
+    wait_for_socket(connection.get(),
+                    static_cast<short>(POLLIN | (connection.queued() > 0 ? POLLOUT : 0)), deadline);
+  }
+}
+
+constexpr std::string_view kOtherSecret =
+    "has another secret, or belongs to another run: give all hosts the same DPTRAIN_SECRET_FILE, "
+    "and each run its own port";
+
+// Proves this host to host 0, and the other way round. False: it is not host 0, and `why` says so.
+bool shake_hands(Connection& connection, const std::string& at, const Handshake& handshake,
+                 Deadline deadline, std::string& why) {
+  Nonce of_host_0, own = random_nonce();
+  try {
+    connection.reader().accept(FrameType::challenge, sizeof(Nonce));
+    const std::optional<Frame> challenge = wait_for_frame(connection, deadline);
+    if (!challenge || challenge->payload.size() != sizeof(Nonce)) {
+      why = "what listens there does not answer as dptrain does";
+      return false;
+    }
+    std::ranges::copy(challenge->payload, of_host_0.begin());
+  } catch (const ConnectionLost& e) {
+    why = e.what();
+    return false;
+  }
+  connection.reader().refuse(FrameType::challenge);
+  connection.reader().accept(FrameType::proof, sizeof(Digest));
+  connection.reader().accept(FrameType::denied, 0);
+  ByteWriter response;
+  response.raw(own);
+  response.raw(handshake.digest(Role::response, of_host_0, own));
+  connection.send(FrameType::response, response.bytes());
+  const std::optional<Frame> proof = wait_for_frame(connection, deadline);
+  if (!proof) {
+    why = "host 0 did not answer";
+    return false;
+  }
+  Digest digest{};
+  if (proof->payload.size() == sizeof digest) std::ranges::copy(proof->payload, digest.begin());
+  if (proof->type != FrameType::proof ||
+      !equal_in_constant_time(digest, handshake.digest(Role::proof, of_host_0, own)))
+    fail(Fault::rank, "the dptrain at {} {}", at, kOtherSecret);
+  connection.reader().refuse(FrameType::proof);
+  connection.reader().refuse(FrameType::denied);
+  connection.use_keys(handshake.digest(Role::to_host_0, of_host_0, own),
+                      handshake.digest(Role::from_host_0, of_host_0, own));
+  return true;
+}
+
+}  // namespace
+
+GatheredHosts gather_hosts(TcpListener& listener, const HostHello& own, const Handshake& handshake,
+                           Deadline deadline, const GatheringSettings& settings) {
+  return Gathering(listener, own, handshake, settings).run(deadline);
+}
+
+std::optional<GatheredHosts> join_host_0(Connection connection, const HostHello& own,
+                                         const Handshake& handshake, Deadline deadline,
+                                         const GatheringSettings& settings, std::string& why) {
+  const std::string at = other_end(connection.get()).text();
+  try {
+    const Deadline soon = std::min(deadline, deadline_in(settings.hello_s));
+    if (!shake_hands(connection, at, handshake, soon, why)) return std::nullopt;
+    connection.reader().accept(FrameType::welcome, longest_welcome(own.world));
+    connection.reader().accept(FrameType::refused, kLongestRefusal);
+    connection.send(FrameType::hello, encode(own));
+    const std::optional<Frame> answer =
+        wait_for_frame(connection, deadline + std::chrono::duration_cast<Clock::duration>(
+                                                  std::chrono::duration<double>(settings.grace_s)));
+    if (!answer)
+      fail(Fault::rank, "host 0 at {} did not answer within {} s", at,
+           settings.timeout_s + settings.grace_s);
+    if (answer->type == FrameType::refused) throw TeamBroken(decode_text(answer->payload));
+    GatheredHosts out{.host = 0, .map = decode_welcome(answer->payload, own.world), .peers = {}};
+    if (out.map.ranks() != own.world)
+      fail(Fault::rank, "host 0 at {} knows {} of {} ranks", at, out.map.ranks(), own.world);
+    out.host = out.map.host_of(own.first_rank);
+    connection.reader().refuse(FrameType::welcome);
+    connection.reader().refuse(FrameType::refused);
+    out.peers.push_back(std::move(connection));
+    return out;
+  } catch (const ConnectionLost& e) {
+    fail(Fault::rank, "host 0 at {} ended before all hosts had connected: {}", at, e.what());
+  }
+}
+
+}  // namespace dpt

@@ -1,0 +1,38 @@
+// Handshake: both ends of a connection prove that they know the run's secret, without showing it.
+//
+//   host 0 -> other   challenge   nonce a
+//   other -> host 0   response    nonce b, HMAC(secret, "response", run id, a, b)
+//   host 0 -> other   proof       HMAC(secret, "proof", run id, a, b)     or: denied
+//
+// Then each direction has a key of its own, HMAC(secret, direction, run id, a, b), for its frames.
+// The roles are part of what is authenticated, so that no proof can be sent back to where it came
+// from; fresh nonces prevent that an old one is used again.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/sha256.h"
+
+namespace dpt {
+
+using Nonce = Digest;
+
+Nonce random_nonce();  // throws Error{rank}
+
+class Handshake {
+ public:
+  // What both ends must know; neither is ever sent. An empty secret authenticates nobody, but still
+  // keeps runs apart.
+  Handshake(std::string_view secret, std::string_view run_id);
+
+  // Whose messages a key or proof is for.
+  enum class Role : uint8_t { response, proof, from_host_0, to_host_0 };
+  Digest digest(Role role, const Nonce& of_host_0, const Nonce& of_other) const;
+
+ private:
+  Digest key_;
+};
+
+}  // namespace dpt

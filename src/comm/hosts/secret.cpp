@@ -1,0 +1,75 @@
+#include "comm/hosts/secret.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/descriptor.h"
+#include "base/fail.h"
+
+namespace dpt {
+namespace {
+
+constexpr size_t kShortest = 16, kLongest = 4096;
+
+std::string read_secret(const std::string& path) {
+  const auto refuse = [&](const std::string& why) {
+    fail(
+        Fault::spec,
+        "DPTRAIN_SECRET_FILE={}: {}; make one with `openssl rand -hex 32 > FILE && chmod 600 FILE` "
+        "and give all hosts the same",
+        path, why);
+  };
+  // O_NONBLOCK: a FIFO must not hold the run up.
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat info {};
+  if (!file || fstat(file.get(), &info) != 0) refuse(std::generic_category().message(errno));
+  if (!S_ISREG(info.st_mode)) refuse("it is not a file");
+  if (info.st_uid != geteuid() && info.st_uid != 0) refuse("it belongs to another user");
+  if ((info.st_mode & 077) != 0) refuse("other users can read or write it (its mode is not 0600)");
+  std::array<char, kLongest + 1> buffer{};
+  const ssize_t n = read(file.get(), buffer.data(), buffer.size());
+  if (n < 0) refuse(std::generic_category().message(errno));
+  if (static_cast<size_t>(n) > kLongest) refuse(fmt::format("it has more than {} bytes", kLongest));
+  std::string out(buffer.data(), static_cast<size_t>(n));
+  out.erase(out.find_last_not_of(" \t\r\n") + 1);
+  if (out.size() < kShortest) refuse(fmt::format("it has fewer than {} characters", kShortest));
+  return out;
+}
+
+}  // namespace
+
+NetworkTrust trust_from_environment(const Environment& get) {
+  const auto text = [&](const char* name) {
+    const char* const value = get(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  NetworkTrust out;
+  if (const std::string path = text("DPTRAIN_SECRET_FILE"); !path.empty())
+    out.secret = read_secret(path);
+  out.trusts_network = text("DPTRAIN_TRUST_NETWORK") == "1";
+  return out;
+}
+
+NetworkTrust trust_from_environment() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
+  return trust_from_environment([](const char* name) { return std::getenv(name); });
+}
+
+void check_trust(const NetworkTrust& trust, const TcpAddress& address) {
+  if (!trust.secret.empty() || trust.trusts_network || address.is_loopback()) return;
+  fail(
+      Fault::spec,
+      "the hosts of this run connect over the network, through {}, and have no secret to tell each "
+      "other from strangers: set DPTRAIN_SECRET_FILE to a file that only you can read, with the "
+      "same content on all hosts (`openssl rand -hex 32 > FILE && chmod 600 FILE`); or, if you "
+      "trust everyone who can reach this network, set DPTRAIN_TRUST_NETWORK=1",
+      address.host());
+}
+
+}  // namespace dpt
