@@ -4,6 +4,8 @@ Findings are kept beside them, as found-NAME, and are not touched.
 """
 
 import gzip
+import hashlib
+import hmac
 import io
 import json
 import pathlib
@@ -26,6 +28,20 @@ def npy(descr, shape, elements, version=1):
 def safetensors(header, data):
     text = json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data
+
+
+def text(content):
+    return struct.pack("<I", len(content)) + content
+
+
+BEAT = struct.pack("<qqI", 3, 812, 3)
+
+
+# A message between hosts, as src/comm/hosts/frame.h has it, without a key.
+def frame(number, kind, payload):
+    header = b"DPTC" + struct.pack("<BBHII", 1, kind, 0, len(payload), 0)
+    digest = hashlib.sha256(payload).digest()
+    return header + payload + hmac.digest(b"", struct.pack("<Q", number) + header + digest, "sha256")
 
 
 def tar(files):
@@ -208,6 +224,23 @@ accumulate: -1
 clip_grad_norm: {max_norm: .inf, norm_type: 1e-308}
 """,
         "broken": b"model: [{linear: }, - x\n\t- y: &a *a]\n!t ? |\n  >\n",
+    },
+    "hosts": {  # the first byte is the kind of message
+        "frames": b"\x00" + frame(0, 11, b"10.0.0.2:4711") + frame(1, 7, BEAT) + frame(2, 10, b""),
+        "pieces": b"\x28" + frame(0, 10, b"") + frame(1, 11, bytes(300)),
+        "long": b"\xf8DPTC" + struct.pack("<BBHII", 1, 11, 0, 0xFFFFFFFF, 0),
+        "hello": b"\x01" + struct.pack("<iiii", 4, 2, 8, 2) +
+                 b"".join(map(text, [b"hostb", b"10.0.0.2", b"1.5.0", b"spec", b"data", b"AVX2", b"3.1"])) +
+                 b"\x01" + text(b"no such file"),
+        "welcome": b"\x02" + struct.pack("<i", 2) +
+                   b"".join(struct.pack("<ii", 8 * h, 8) + text(b"host") + text(b"10.0.0.2") for h in (0, 1)),
+        "beat": b"\x03" + BEAT,
+        "gathered": b"\x04" + text(b"one") + text(b"") + text(b"three"),
+        "store": b"\x05" + struct.pack("<IBQ", 0x72747064, 0, 13) + b"10.0.0.2:4711" +
+                 b"\x01" + struct.pack("<BQ", 0, 1 << 40),
+        "endpoint": b"\x06[fd00::2]:29500",
+        "nodes": b"\x07rack[1-2]node[007-012,020]-ib,login1",
+        "tasks": b"\x072(x3),1",
     },
 }
 

@@ -1,5 +1,6 @@
 #include "fuzz/targets.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -8,11 +9,17 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "checkpoint/train_state.h"
+#include "comm/endpoint.h"
+#include "comm/hosts/messages.h"
+#include "comm/hosts/tcp_store.h"
+#include "comm/slurm_nodes.h"
 #include "data/cifar_files.h"
 #include "data/readers/csv.h"
 #include "data/readers/idx.h"
@@ -51,11 +58,11 @@ class MemoryFile {
 
 // What a reader gives, or nothing where it refuses the data with a message.
 template <class F>
-auto unless_refused(F read) -> std::optional<decltype(read())> {
+auto unless_refused(F read, Fault fault = Fault::data) -> std::optional<decltype(read())> {
   try {
     return read();
   } catch (const Error& e) {
-    expect(e.fault() == Fault::data, fmt::format("not an error of the data: {}", e.what()));
+    expect(e.fault() == fault, fmt::format("an error of another kind: {}", e.what()));
     expect(!std::string_view(e.what()).empty(), "a refusal without a word");
     return std::nullopt;
   }
@@ -235,10 +242,85 @@ void spec(std::span<const std::byte> bytes) {
   }
 }
 
+// Frames as they come from a connection, in pieces. No more memory is used than was allowed.
+void read_frames(std::span<const std::byte> bytes, size_t piece) {
+  constexpr size_t kMost = 300;
+  FrameReader reader;
+  reader.accept(FrameType::gather, kMost);
+  reader.accept(FrameType::goodbye, 0);
+  reader.accept(FrameType::beat, kBeatBytes);
+  while (!bytes.empty()) {
+    const std::span<std::byte> space = reader.space();
+    expect(space.size() <= kFrameHeader + kMost + sizeof(Digest), "too much memory");
+    const size_t n = std::min({space.size(), bytes.size(), piece});
+    expect(n > 0, "no space");
+    std::copy_n(bytes.begin(), n, space.begin());
+    bytes = bytes.subspan(n);
+    const std::optional<Frame> frame = reader.take(n);
+    if (!frame) continue;
+    expect(frame->payload.size() <= kMost, "a long frame");
+    if (frame->type == FrameType::beat) decode_beat(frame->payload);
+  }
+}
+
+// The answers of what may be torchrun's store.
+void read_store(std::span<const std::byte> bytes) {
+  int ends[2] = {-1, -1};
+  expect(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "no socket pair");
+  const Descriptor there(ends[0]);
+  const auto size = static_cast<ssize_t>(bytes.size());
+  expect(::send(there.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == size, "not sent");
+  ::shutdown(there.get(), SHUT_WR);
+  const TcpAddress at = numeric_address("127.0.0.1", 1).value();
+  TcpStore store(Descriptor(ends[1]), at, deadline_in(1));
+  store.set("key", "value", deadline_in(1));
+  for (int i = 0; i < 3; ++i) store.get("key", deadline_in(1));
+}
+
+// What other hosts, and strangers, send to a host. The first byte says which of it this is.
+void hosts(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  const auto kind = std::to_integer<unsigned>(bytes[0]);
+  bytes = bytes.subspan(1);
+  const auto same = [&](const std::vector<std::byte>& again) {
+    expect(std::ranges::equal(again, bytes), "written, the message is another");
+    return true;
+  };
+  const std::string text = decode_text(bytes);
+  unless_refused(
+      [&] {
+        switch (kind % 8) {
+          case 0:
+            read_frames(bytes, 1 + kind / 8);
+            return true;
+          case 1:
+            return same(encode(decode_hello(bytes)));
+          case 2:
+            decode_welcome(bytes, 16);
+            return true;
+          case 3:
+            return same(encode(decode_beat(bytes)));
+          case 4:
+            return same(encode(decode_gathered(bytes, 3)));
+          case 5:
+            read_store(bytes);
+            return true;
+          case 6:
+            if (const auto e = parse_endpoint(text))
+              parse_endpoint(endpoint_text(e->host, e->port));
+            return true;
+          default:
+            first_slurm_node(text);
+            return slurm_tasks_per_node(text).has_value();
+        }
+      },
+      Fault::rank);
+}
+
 constexpr Target kTargets[] = {
     {"spec", spec}, {"idx", idx},     {"idx_gzip", idx_gzip}, {"npy", npy},
     {"csv", csv},   {"cifar", cifar}, {"image", image},       {"safetensors", safetensors},
-    {"json", json}, {"state", state}};
+    {"json", json}, {"state", state}, {"hosts", hosts}};
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// What is fed with bytes from anywhere: one function for each kind of file that dptrain reads.
+// What is fed with bytes from anywhere: one function for each kind of file that dptrain reads, and
+// one for what it receives from other hosts.
 // libFuzzer drives them (tools/fuzz.sh); a unit test runs the committed corpus through them.
 #pragma once
 
@@ -10,8 +11,9 @@ namespace dpt::fuzz {
 
 struct Target {
   std::string_view name;  // of its folder in tests/fuzz/corpus/, too
-  // Returns where the bytes are read, or refused as users are told (Error{data}, complaints).
-  // Throws whatever else a reader threw, and std::logic_error where what was read is not sound.
+  // Returns where the bytes are read, or refused as users are told (Error{data}, Error{rank},
+  // complaints). Throws whatever else a reader threw, and std::logic_error where what was read is
+  // not sound.
   void (*run)(std::span<const std::byte> bytes);
 };
 
