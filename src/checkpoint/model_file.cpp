@@ -146,6 +146,7 @@ void initialise(const RunSettings& settings, const Devices& devices, const RunPr
     for (int i = 0; i < buffers.sizes().states; ++i)
       std::fill_n(buffers.state(i), buffers.sizes().trainable, first);
   start_average(settings, devices, buffers);
+  buffers.copy_to_replicas();
   give_heap_back();
 }
 

@@ -212,6 +212,7 @@ void restore(const Session& s, const Resume& resume, const Buffers& buffers) {
   if (s.devices.own_states()) return;
   if (!restore_states(s.settings, s.model, resume, [&](int i) { return buffers.state(i); }))
     start_average(s.settings, s.devices, buffers);
+  buffers.copy_to_replicas();
 }
 
 std::vector<float> restore_own_states(const RunSettings& settings, const CompiledModel& model,

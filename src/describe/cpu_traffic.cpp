@@ -10,6 +10,7 @@
 #include "engine/step_numbers.h"
 #include "session/buffers.h"
 #include "session/later_gradients.h"
+#include "session/own_weights.h"
 #include "session/update_partition.h"
 
 namespace dpt {
@@ -22,6 +23,8 @@ class CpuTraffic {
         topology_(s.devices.topology),
         worker_(worker),
         device_(s.devices.topology.device_of(worker)),
+        summed_(s.devices.topology.shards_with(worker)),
+        updating_(s.devices.topology.workers_with(worker)),
         shares_(partition_update(s.model.programs.begin()->second, s.model.layout,
                                  s.batches.global_batch, s.devices.topology)) {
     s_.batches.train->step(0, rows_);
@@ -56,7 +59,8 @@ class CpuTraffic {
     if (step.op == PlanOp::run && s_.plan.sync_points() > 0)
       sync(step, rows_.micro[static_cast<size_t>(micro)]);
     if (step.op == PlanOp::sum && step.quantity == Quantity::divisor)
-      lines_.add(name_of(step), {.read = sizeof(double) * others(&CpuTraffic::weight_owner)});
+      lines_.add(name_of(step),
+                 {.read = sizeof(double) * others(&CpuTraffic::weight_owner, summed_)});
     if (step.op == PlanOp::draw_masks && worker_ == 0)
       lines_.add(name_of(step), {.written = masks(rows_.micro[static_cast<size_t>(micro)])});
   }
@@ -70,18 +74,18 @@ class CpuTraffic {
     return s_.model.divisor == Divisor::targets ? topology_.owner(shard, last_device())
                                                 : loss_owner(shard);
   }
-  // The number of shards, or of the first rank's, that another worker owns.
-  uint64_t others(int (CpuTraffic::*owner)(int) const, bool of_first_rank = false) const {
-    const Rows shards = of_first_rank ? topology_.shards_of_rank(0) : Rows{0, topology_.shards};
+  // How many of these shards another worker owns.
+  uint64_t others(int (CpuTraffic::*owner)(int) const, Rows shards) const {
     uint64_t out = 0;
     for (int64_t i = shards.begin; i < shards.end; ++i)
       out += (this->*owner)(static_cast<int>(i)) != worker_ ? 1 : 0;
     return out;
   }
-  // The number of shards that other workers compute on a device.
+  // How many of the shards whose gradients this worker sums others compute on a device.
   uint64_t other_shards(int device) const {
     uint64_t out = 0;
-    for (int i = 0; i < topology_.shards; ++i) out += topology_.owner(i, device) != worker_ ? 1 : 0;
+    for (int64_t i = summed_.begin; i < summed_.end; ++i)
+      out += topology_.owner(static_cast<int>(i), device) != worker_ ? 1 : 0;
     return out;
   }
 
@@ -162,9 +166,9 @@ class CpuTraffic {
   // Bytes [begin, begin + bytes) of the weights: those that other workers update count.
   void read_weights(size_t begin, size_t bytes) {
     read_.each_gap(begin, begin + bytes, [&](size_t from, size_t to) {
-      for (size_t w = 0; w < shares_.size(); ++w)
-        for (const UpdatePiece& piece : shares_[w])
-          if (static_cast<int>(w) != worker_)
+      for (int64_t w = updating_.begin; w < updating_.end; ++w)
+        for (const UpdatePiece& piece : shares_[static_cast<size_t>(w)])
+          if (w != worker_)
             weights_ += overlap(from, to, piece.begin * sizeof(float), piece.end * sizeof(float));
     });
     read_.add(begin, begin + bytes);
@@ -214,21 +218,28 @@ class CpuTraffic {
     return out;
   }
 
+  int64_t partials() const {
+    return static_cast<int64_t>((s_.model.layout.stored + Buffers::kChunk - 1) / Buffers::kChunk);
+  }
+  // The norm partials that this worker computes.
+  Rows own_partials() const {
+    const int64_t me = worker_ - updating_.begin, workers = updating_.count();
+    return {partials() * me / workers, partials() * (me + 1) / workers};
+  }
   // Elements of stored gradients whose sum this worker computes for the norm.
   UpdateRange own_chunks() const {
-    const size_t chunks = (s_.model.layout.stored + Buffers::kChunk - 1) / Buffers::kChunk;
-    const auto workers = static_cast<size_t>(topology_.total_workers());
-    const auto me = static_cast<size_t>(worker_);
-    const auto at = [&](size_t chunk) {
-      return std::min(s_.model.layout.stored, chunk * Buffers::kChunk);
+    const auto [first, last] = own_partials();
+    const auto at = [&](int64_t chunk) {
+      return std::min(s_.model.layout.stored, static_cast<size_t>(chunk) * Buffers::kChunk);
     };
-    return {at(chunks * me / workers), at(chunks * (me + 1) / workers)};
+    return {at(first), at(last)};
   }
   size_t gradient_bytes() const {
     return s_.devices.exchange.compress ? sizeof(uint16_t) : sizeof(float);
   }
 
   Traffic update(const PlanStep& step) const {
+    if (step.op == PlanOp::all_reduce) return weight_average();
     if (!always(step)) return {};
     if (step.op == PlanOp::sum && step.quantity == Quantity::loss) return loss_sum();
     if (step.op == PlanOp::sum && step.quantity == Quantity::squares) {
@@ -241,13 +252,8 @@ class CpuTraffic {
               overlap(own.begin, own.end, r.begin, r.end) * other_shards(d) * gradient_bytes();
       return out;
     }
-    if (step.op == PlanOp::decide && sums_first_) {
-      const size_t chunks = (s_.model.layout.stored + Buffers::kChunk - 1) / Buffers::kChunk;
-      const auto workers = static_cast<size_t>(topology_.total_workers());
-      const auto me = static_cast<size_t>(worker_);
-      const size_t own = chunks * (me + 1) / workers - chunks * me / workers;
-      return {.read = (chunks - own) * sizeof(double)};
-    }
+    if (step.op == PlanOp::decide && sums_first_)
+      return {.read = static_cast<uint64_t>(partials() - own_partials().count()) * sizeof(double)};
     Traffic out;
     if (step.op == PlanOp::update)
       for (const UpdatePiece& p : shares_[static_cast<size_t>(worker_)])
@@ -255,10 +261,35 @@ class CpuTraffic {
     return out;
   }
 
+  // Of the elements that this worker averages, those that others have updated, in every replica.
+  // Running statistics are updated by a replica's first worker.
+  Traffic weight_average() const {
+    const auto replicas = static_cast<uint64_t>(topology_.replicas());
+    const UpdateRange trained = averaged_parameters(s_.model, topology_, worker_);
+    uint64_t own = 0, all = 0;
+    for (const auto& pieces : shares_)
+      for (const UpdatePiece& p : pieces) {
+        const size_t count = overlap(p.begin, p.end, trained.begin, trained.end);
+        all += count;
+        if (&pieces == &shares_[static_cast<size_t>(worker_)]) own += count;
+      }
+    uint64_t elements = (all - own) * static_cast<uint64_t>(1 + s_.settings.states());
+    const uint64_t others = replicas - (worker_ == updating_.begin ? 1 : 0);
+    for (const UpdateRange& r : averaged_buffers(s_.model, topology_, worker_))
+      elements += r.count() * others;
+    uint64_t copied = 0;
+    for (const UpdateRange& r : copied_buffers(s_.model, worker_))
+      copied += r.count() * (replicas - 1);
+    return {.read = elements * sizeof(float), .written = (elements + copied) * sizeof(float)};
+  }
+
   Traffic loss_sum() const {
-    uint64_t count = others(&CpuTraffic::loss_owner);
-    if (reports_rank0_loss(s_.settings.spec, s_.devices, s_.model))
-      count += others(&CpuTraffic::weight_owner, true);
+    const Rows all{0, topology_.shards};
+    uint64_t count = others(&CpuTraffic::loss_owner, all);
+    if (topology_.replicas_own_weights())
+      count += s_.model.divisor == Divisor::one ? 0 : others(&CpuTraffic::weight_owner, all);
+    else if (reports_rank0_loss(s_.settings.spec, s_.devices, s_.model))
+      count += others(&CpuTraffic::weight_owner, topology_.shards_of_rank(0));
     return {.read = count * sizeof(double)};
   }
 
@@ -275,7 +306,8 @@ class CpuTraffic {
     for (size_t g = 0; g < s_.model.shard_groups.size(); ++g) {
       const Program* const program = program_of(g, 0);
       const auto first = static_cast<int>(s_.model.shard_groups[g].begin);
-      if (!program || topology_.owner(first, device_) == worker_) continue;
+      const bool summed = summed_.begin <= first && first < summed_.end;
+      if (!program || !summed || topology_.owner(first, device_) == worker_) continue;
       const Instruction& i = program->update[static_cast<size_t>(p.gradient_instruction)];
       const GraphNode& n = program->graph.nodes[i.node];
       const bool transposed = program->graph[n.out[0]].desc.layout == Layout::transposed;
@@ -291,6 +323,7 @@ class CpuTraffic {
   const Session& s_;
   const Topology& topology_;
   int worker_, device_;
+  Rows summed_, updating_;  // as in CpuWorker
   std::vector<std::vector<UpdatePiece>> shares_;
   StepRows rows_;
   bool sums_first_ = false;  // a step sums all gradients before the update

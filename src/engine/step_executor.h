@@ -32,6 +32,7 @@ struct StepInput {
   std::span<const OptimizerStep> update{};
   double scale = 1;
   bool measured = false;  // gradients are measured in this step (RunSettings::measures)
+  bool averaged = false;  // replicas that own their weights average them after this step
 };
 
 struct StepResult {

@@ -25,6 +25,7 @@ struct ModeQuery {
   int machine_cores = 1;        // cores that this process may use
   std::optional<int> world;     // number of ranks, if an external launcher started them
   int devices_per_replica = 1;  // on which its layers are placed
+  bool gpus = false;            // devices are GPUs
 };
 
 // How a pipeline splits a replica's work: layers into stages, batches into chunks.

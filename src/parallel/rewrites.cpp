@@ -11,17 +11,38 @@ namespace {
 using Actor = PlanStep::Actor;
 using When = PlanStep::When;
 
-PlanStep barrier(When when = When::always) {
-  return {.op = PlanOp::barrier, .actor = Actor::workers, .when = when};
+PlanStep barrier(When when = When::always, PlanStep::Scope scope = PlanStep::Scope::all) {
+  return {.op = PlanOp::barrier, .actor = Actor::workers, .when = when, .scope = scope};
 }
 
 auto find(Plan::Steps& steps, PlanOp op) { return std::ranges::find(steps, op, &PlanStep::op); }
 
+// Adds the barriers of the workers of each replica, which is a rank, and the one before the loss is
+// summed over all replicas.
+Plan share_within_replicas(Plan plan, const Topology& topology) {
+  const bool alone = topology.workers_per_rank() == 1;
+  const auto meet = [&](Plan::Steps& steps, auto before) {
+    if (!alone) steps.insert(before, barrier(When::always, PlanStep::Scope::rank));
+  };
+  if (const auto sum = find(plan.prologue, PlanOp::sum); sum != plan.prologue.end())
+    meet(plan.prologue, sum);
+  // The next micro-batch overwrites the sums of a single sync point.
+  if (!alone && plan.sync_points() == 1 && plan.accumulates)
+    plan.micro.push_back(barrier(When::between, PlanStep::Scope::rank));
+  const auto squares = std::ranges::find(plan.update, Quantity::squares, &PlanStep::quantity);
+  if (squares != plan.update.end()) meet(plan.update, squares + 1);
+  plan.update.insert(find(plan.update, PlanOp::sum), barrier());
+  meet(plan.update, plan.update.end());
+  return plan;
+}
+
 // The update of CPU workers: a barrier before others' gradients are read, one before norm partials
-// are, and one after the weights are written.
+// are, and one after the weights are written. If replicas own their weights, only the loss is of
+// all replicas, which a barrier of all workers precedes.
 Plan share_on_cpus(Plan plan, const PlanTarget& target) {
   const Topology& topology = target.topology;
   if (topology.total_workers() == 1) return plan;
+  if (topology.replicas_own_weights()) return share_within_replicas(std::move(plan), topology);
   if (const auto sum = find(plan.prologue, PlanOp::sum); sum != plan.prologue.end())
     plan.prologue.insert(sum, barrier());
   bool still_read =
@@ -42,6 +63,18 @@ Plan share_on_cpus(Plan plan, const PlanTarget& target) {
 }
 
 }  // namespace
+
+Plan average_weights(Plan plan, const PlanTarget& target) {
+  if (!target.topology.replicas_own_weights()) return plan;
+  plan.average_every = target.topology.average_every;
+  plan.update.push_back(barrier(When::averaged));
+  plan.update.push_back({.op = PlanOp::all_reduce,
+                         .actor = Actor::workers,
+                         .when = When::averaged,
+                         .quantity = Quantity::weights});
+  plan.update.push_back(barrier(When::averaged));
+  return plan;
+}
 
 Plan share_gradients(Plan plan, const PlanTarget& target) {
   return target.gpus ? exchange_between_gpus(std::move(plan), target)

@@ -49,6 +49,10 @@ Plan place_stages(Plan plan, const PlanTarget& target);
 // exchange between replicas.
 Plan share_gradients(Plan plan, const PlanTarget& target);
 
+// Adds the average of the replicas' weights and optimizer states in steps with When::averaged, if
+// replicas own their weights.
+Plan average_weights(Plan plan, const PlanTarget& target);
+
 // Computes the loss of all replicas on topology.loss_device, if it names a device.
 Plan gather_for_loss(Plan plan, const PlanTarget& target);
 

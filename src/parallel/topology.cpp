@@ -35,6 +35,21 @@ Rows Topology::shards_of_rank(int rank) const {
   return out.end == 0 ? Rows{} : out;
 }
 
+Rows Topology::workers_with(int worker) const {
+  if (!replicas_own_weights()) return {0, total_workers()};
+  const int of_replica = workers_per_device * devices_per_replica;
+  const int64_t first = int64_t{replica(worker)} * of_replica;
+  return {first, first + of_replica};
+}
+
+Rows Topology::shards_with(int worker) const {
+  if (!replicas_own_weights()) return {0, shards};
+  Rows out{shards, 0};
+  for (int s = 0; s < shards; ++s)
+    if (replica(owner(s)) == replica(worker)) out = {std::min<int64_t>(out.begin, s), s + 1};
+  return out.end == 0 ? Rows{} : out;
+}
+
 Rows Topology::replica_of(int shard, bool all) const {
   if (all) return {0, shards};
   const auto device = [this](int s) { return owner(s) / workers_per_device; };

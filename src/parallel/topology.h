@@ -33,6 +33,9 @@ struct Topology {
   // Otherwise all share one order.
   bool per_replica_sampling = false;
   int loss_device = -1;  // dp: the device that computes the loss; -1: each shard's owner does
+  // Steps after which replicas average their weights and optimizer states, each replica training
+  // its own in between; 0: all replicas train the same weights.
+  int64_t average_every = 0;
 
   int total_workers() const { return ranks * devices_per_rank * workers_per_device; }
   int workers_per_rank() const { return devices_per_rank * workers_per_device; }
@@ -42,6 +45,11 @@ struct Topology {
     return worker / workers_per_device % devices_per_replica;
   }  // within its replica
   int replica(int worker) const { return worker / workers_per_device / devices_per_replica; }
+  bool replicas_own_weights() const { return average_every > 0 && replicas() > 1; }
+  // The workers and the shards that train the same weights as this worker: all, or those of its
+  // replica.
+  Rows workers_with(int worker) const;
+  Rows shards_with(int worker) const;
   // The worker that computes the shard on device `device` of its replica.
   int owner(int shard, int device = 0) const;
   int loss_owner(int shard) const;  // the worker that computes the shard's loss

@@ -1,5 +1,7 @@
 #include "session/buffers.h"
 
+#include <algorithm>
+
 #include "base/checked.h"
 #include "base/units.h"
 
@@ -20,9 +22,9 @@ struct Walk {
 };
 
 struct Offsets {
-  size_t stride, gradient_stride, half_stride, weights, states, gradients, halves, results,
-      evaluations, non_finites, squares, sum_stride, sums, activations, window, metrics_stride,
-      metrics, measures, end;
+  size_t stride, weight_stride, squares_stride, gradient_stride, half_stride, weights, states,
+      gradients, halves, results, evaluations, non_finites, squares, sum_stride, sums, activations,
+      window, metrics_stride, metrics, measures, end;
   explicit Offsets(const Buffers::Sizes& s) {
     Walk walk;
     const auto shards = static_cast<size_t>(s.shards);
@@ -30,17 +32,22 @@ struct Offsets {
     const auto stride_of = [](Checked elements, size_t size) {
       return (aligned(elements * size) + kCacheLine).size() / size;
     };
+    const auto replicas = static_cast<size_t>(s.replicas);
     stride = stride_of(s.trainable, sizeof(float));
+    weight_stride = stride_of(s.weights, sizeof(float));
+    squares_stride = stride_of(s.stored / Buffers::kChunk + 1, sizeof(double));
     gradient_stride = stride_of(s.stored, sizeof(float));
     half_stride = stride_of(s.halved, sizeof(uint16_t));
-    weights = walk.take(Checked(s.weights) * sizeof(float));
-    states = walk.take(Checked(s.states) * stride * sizeof(float));
+    const Checked more_weights = Checked(replicas - 1) * weight_stride;
+    weights = walk.take((more_weights + s.weights) * sizeof(float));
+    states = walk.take(Checked(replicas) * s.states * stride * sizeof(float));
     gradients = walk.take(Checked(shards) * gradient_stride * sizeof(float));
     halves = walk.take(Checked(s.halved > 0 ? shards : 0) * half_stride * sizeof(uint16_t));
     results = walk.take(2 * shards * sizeof(ShardResult));
     evaluations = walk.take(shards * sizeof(ShardResult));
     non_finites = walk.take(shards * sizeof(NonFinite));
-    squares = walk.take((s.stored / Buffers::kChunk + 1) * sizeof(double));
+    const Checked more_squares = Checked(replicas - 1) * squares_stride;
+    squares = walk.take((more_squares + s.stored / Buffers::kChunk + 1) * sizeof(double));
     sum_stride = (aligned(s.sums) + kCacheLine).size();
     sums = walk.take(Checked(shards) * sum_stride);
     activations = walk.take(s.activations);
@@ -61,6 +68,8 @@ Buffers::Buffers(std::byte* memory, const Sizes& sizes) : sizes_(sizes) {
   const Offsets p(sizes);
   const auto floats = [&](size_t at) { return reinterpret_cast<float*>(memory + at); };
   stride_ = p.stride;
+  weight_stride_ = p.weight_stride;
+  squares_stride_ = p.squares_stride;
   gradient_stride_ = p.gradient_stride;
   weights_ = floats(p.weights);
   states_ = floats(p.states);
@@ -78,6 +87,23 @@ Buffers::Buffers(std::byte* memory, const Sizes& sizes) : sizes_(sizes) {
   metrics_stride_ = p.metrics_stride;
   metrics_ = reinterpret_cast<double*>(memory + p.metrics);
   measures_ = reinterpret_cast<double*>(memory + p.measures);
+}
+
+Buffers Buffers::of_replica(int replica) const {
+  Buffers out = *this;
+  const auto r = static_cast<size_t>(replica);
+  out.weights_ += r * weight_stride_;
+  out.states_ += r * static_cast<size_t>(sizes_.states) * stride_;
+  out.squares_ += r * squares_stride_;
+  return out;
+}
+
+void Buffers::copy_to_replicas() const {
+  for (int r = 1; r < sizes_.replicas; ++r) {
+    const Buffers to = of_replica(r);
+    std::copy_n(weights_, sizes_.weights, to.weights_);
+    std::copy_n(states_, static_cast<size_t>(sizes_.states) * stride_, to.states_);
+  }
 }
 
 }  // namespace dpt

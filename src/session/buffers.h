@@ -1,6 +1,8 @@
 // The layout of the memory that the workers of a run share: weights, optimizer states, a gradient
 // buffer for each shard, activations, and small results. All ranks of a machine map the same
-// memory.
+// memory. If replicas own their weights (Topology::replicas_own_weights), each has weights, states
+// and norm partials, and Buffers refers to those of one replica: the first, unless of_replica()
+// names another.
 #pragma once
 
 #include <cstddef>
@@ -40,6 +42,7 @@ class Buffers {
     size_t halved = 0;     // elements of each shard's gradients that are also stored as halves
     size_t trainable = 0;  // elements of each state buffer
     int states = 0;
+    int replicas = 1;  // that own their weights; 1: there is one copy
     int shards = 1;
     size_t sums = 0;         // bytes per shard, for sync points (program.h, Note [sync points])
     size_t activations = 0;  // bytes of all arenas
@@ -51,6 +54,12 @@ class Buffers {
 
   // Does not own `memory`. REQUIRES: it is zeroed, has bytes(sizes) bytes, and is aligned to 64.
   Buffers(std::byte* memory, const Sizes& sizes);
+
+  // The same memory, with the weights, states and norm partials of another replica. REQUIRES: these
+  // buffers are those of the first.
+  Buffers of_replica(int replica) const;
+  // Copies the first replica's weights and states to the others. REQUIRES: as of_replica().
+  void copy_to_replicas() const;
 
   const Sizes& sizes() const { return sizes_; }
   float* weights() const { return weights_; }
@@ -85,6 +94,7 @@ class Buffers {
  private:
   Sizes sizes_;
   size_t stride_ = 0, gradient_stride_ = 0, half_stride_ = 0, sum_stride_ = 0, metrics_stride_ = 0;
+  size_t weight_stride_ = 0, squares_stride_ = 0;  // elements from one replica's to the next
   float *weights_, *states_, *gradients_, *window_;
   uint16_t* halves_;
   ShardResult *results_, *evaluations_;

@@ -21,6 +21,7 @@ ModeQuery mode_query(const Devices& devices, const RunSettings& settings,
   if (spec.devices.cores) q.cores = static_cast<int>(*spec.devices.cores);
   if (spec.reproducible_shards) q.shards = static_cast<int>(*spec.reproducible_shards);
   q.machine_cores = static_cast<int>(usable_cores().size());
+  q.gpus = devices.on_gpu();
   if (devices.on_gpu()) {
     q.cores = 1;  // a thread that controls the GPU
     if (!q.devices && !query.world && mode.name != "single" && !mode.pipeline)

@@ -64,6 +64,7 @@ Buffers::Sizes buffer_sizes(const Session& s) {
                         : 0,
           .trainable = s.model.layout.trainable,
           .states = s.devices.own_states() ? 0 : s.settings.states(),
+          .replicas = s.devices.topology.replicas_own_weights() ? s.devices.topology.replicas() : 1,
           .shards = s.devices.topology.shards,
           .sums = sums,
           .activations = s.devices.on_gpu() ? 0 : Arenas::bytes(s),

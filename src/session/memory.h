@@ -15,8 +15,8 @@ Buffers::Sizes buffer_sizes(const Session& session);
 // What one device of a replica stores, in bytes.
 struct DeviceUse {
   std::vector<int> stages;
-  // Gradients and activations are those of the replica's own shards. Weights and states exist once
-  // for all replicas of a machine.
+  // Gradients and activations are those of the replica's own shards. On CPUs, weights and states
+  // exist once for all replicas of a machine, unless replicas own their weights.
   double weights = 0, gradients = 0, states = 0, activations = 0;
   double total() const { return weights + gradients + states + activations; }
 };

@@ -9,6 +9,7 @@
 #include "session/load_data.h"
 #include "session/make_plan.h"
 #include "session/memory.h"
+#include "session/own_weights.h"
 #include "session/programs.h"
 #include "session/report_spec_error.h"
 
@@ -137,6 +138,7 @@ std::unique_ptr<const Session> make_session(Spec given, const SessionQuery& quer
   s.precision = make_precision(spec, s.devices.on_gpu());
   check_random(s.settings, s.devices, d);
   check_measures(s.settings.spec, s.devices, d);
+  check_own_weights(s.settings, s.devices, s.precision, d);
   if (!d.ok()) return nullptr;
   s.data = load_data(s.settings, query, d);
   if (d.ok()) s.batches = make_batches(spec, s.devices, s.data, d);

@@ -101,12 +101,14 @@ std::vector<std::vector<UpdatePiece>> partition_update(const Program& program,
                                                        const FlatLayout& layout, int64_t batch,
                                                        const Topology& topology) {
   std::vector<std::vector<UpdatePiece>> out(static_cast<size_t>(topology.total_workers()));
+  const int copies = topology.replicas_own_weights() ? topology.replicas() : 1;
   for (int device = 0; device < topology.devices_per_replica; ++device) {
-    auto pieces = share(partitionables(program, layout, batch, device),
-                        topology.total_workers() / topology.devices_per_replica);
+    const auto pieces = share(partitionables(program, layout, batch / copies, device),
+                              topology.total_workers() / topology.devices_per_replica / copies);
     size_t next = 0;
     for (int w = 0; w < topology.total_workers(); ++w)
-      if (topology.device_of(w) == device) out[static_cast<size_t>(w)] = std::move(pieces[next++]);
+      if (topology.device_of(w) == device)
+        out[static_cast<size_t>(w)] = pieces[next++ % pieces.size()];
   }
   return out;
 }
@@ -130,6 +132,15 @@ std::vector<UpdateRange> stored_ranges(const Graph& graph, const FlatLayout& lay
       out.push_back({begin, end});
   }
   return out;
+}
+
+UpdateRange part_of(UpdateRange range, const Topology& topology, int worker) {
+  const size_t lines = (range.count() + kGroup - 1) / kGroup;
+  const auto workers = static_cast<size_t>(topology.total_workers());
+  const auto at = [&](int w) {
+    return std::min(range.end, range.begin + lines * static_cast<size_t>(w) / workers * kGroup);
+  };
+  return {at(worker), at(worker + 1)};
 }
 
 // Tiles have many rows, because each tile reads the samples' inputs again.

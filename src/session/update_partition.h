@@ -22,9 +22,10 @@ struct UpdatePiece {
 };
 
 // The pieces of each worker. Every element below layout.trainable that belongs to a parameter is in
-// exactly one piece. Workers get about equal work for `batch` samples per step. Stored gradients
-// are split at cache lines, fused parameters between groups of rows. Parameters of a stage go to
-// the workers of its device. program: for any number of samples.
+// exactly one piece; if replicas own their weights, in one of each replica. Workers get about equal
+// work for `batch` samples per step of all replicas. Stored gradients are split at cache lines,
+// fused parameters between groups of rows. Parameters of a stage go to the workers of its device.
+// program: for any number of samples.
 std::vector<std::vector<UpdatePiece>> partition_update(const Program& program,
                                                        const FlatLayout& layout, int64_t batch,
                                                        const Topology& topology);
@@ -44,6 +45,9 @@ struct UpdateRange {
 // The ranges of stored gradients whose stage is chosen, in ascending order. May be empty.
 std::vector<UpdateRange> stored_ranges(const Graph& graph, const FlatLayout& layout,
                                        const std::function<bool(int stage)>& chosen);
+
+// The worker's part of elements [begin, end) of a flat buffer: whole cache lines.
+UpdateRange part_of(UpdateRange range, const Topology& topology, int worker);
 
 // How many rows of a fused gradient are computed at once, so that they stay in the cache.
 int64_t rows_of_tile(int64_t columns);

@@ -24,11 +24,11 @@ MemoryEstimate shared_memory_of(const Session& s) {
   const Buffers::Sizes sizes = buffer_sizes(s);
   constexpr double kFloat = sizeof(float);
   MemoryEstimate m;
-  m.weights = kFloat * static_cast<double>(sizes.weights);
+  m.weights = kFloat * static_cast<double>(sizes.weights) * sizes.replicas;
   m.gradients = (kFloat * static_cast<double>(sizes.stored) +
                  sizeof(uint16_t) * static_cast<double>(sizes.halved)) *
                 sizes.shards;
-  m.states = kFloat * static_cast<double>(sizes.trainable) * s.settings.states();
+  m.states = kFloat * static_cast<double>(sizes.trainable) * s.settings.states() * sizes.replicas;
   m.activations = static_cast<double>(sizes.activations);
   m.shared = static_cast<double>(SharedLayout(s).bytes) - m.activations;
   return m;

@@ -227,12 +227,20 @@ class Worker : private StepLoop {
     const double interval = 60 * session_.settings.spec.save.every_minutes.value_or(0);
     if (worker_ != 0 || !rank_.checkpoints || interval == 0 || number < next_look_) return;
     const double now = now_s();
-    if (now - saved_s_ >= interval) rank_.team.publish_pause(number + 1);
+    if (now - saved_s_ >= interval) rank_.team.publish_pause(next_whole(number));
     // Look at the clock less often: reading it costs a few percent of a one-microsecond step.
     constexpr int64_t kMostSteps = 64;
     look_every_ = now - looked_s_ < 1e-4 * interval ? std::min(2 * look_every_, kMostSteps) : 1;
     next_look_ = number + look_every_;
     looked_s_ = now;
+  }
+  // The number of steps done after step `number` (from 0), or after the first later one with which
+  // replicas have equal weights. REQUIRES: the step is of this epoch.
+  int64_t next_whole(int64_t number) const {
+    const int64_t every = session_.plan.average_every;
+    if (every == 0) return number + 1;
+    const int64_t end_of_epoch = out_.steps - done_ + session_.batches.train->steps();
+    return std::min({(number / every + 1) * every, end_of_epoch, session_.length.steps});
   }
   // Whether a checkpoint is due after an epoch.
   bool due() const {
@@ -335,7 +343,8 @@ class Worker : private StepLoop {
              .batch = begun_++,
              .update = update(updates()),
              .scale = scaler_.scale(),
-             .measured = session_.settings.measures(static_cast<uint64_t>(number))};
+             .measured = session_.settings.measures(static_cast<uint64_t>(number)),
+             .averaged = session_.plan.average_every > 0 && next_whole(number) == number + 1};
     if (first_of_rank_)
       rank_.team.set_progress(worker_,
                               {.epoch = epoch_ + 1, .step = number + 1, .phase = Phase::training});

@@ -41,9 +41,17 @@ class Owners {
     const Topology& t = s.devices.topology;
     const Program& any = s.model.programs.begin()->second;
     const auto shares = partition_update(any, s.model.layout, s.batches.global_batch, t);
-    for (size_t w = 0; w < shares.size(); ++w)
-      for (const UpdatePiece& p : shares[w])
-        add(b.weights() + p.begin, (p.end - p.begin) * sizeof(float), static_cast<int>(w));
+    for (size_t w = 0; w < shares.size(); ++w) {
+      const Buffers own = buffers_of(t, b, static_cast<int>(w));
+      for (const UpdatePiece& p : shares[w]) {
+        const size_t bytes = (p.end - p.begin) * sizeof(float);
+        add(own.weights() + p.begin, bytes, static_cast<int>(w));
+        for (int i = 0; i < b.sizes().states; ++i)
+          add(own.state(i) + p.begin, bytes, static_cast<int>(w));
+      }
+      if (t.replicas_own_weights() && t.workers_with(static_cast<int>(w)).begin == int64_t(w))
+        add_statistics(s, own, static_cast<int>(w));
+    }
     const int last = s.model.graph.stage_device.back();
     for (int i = 0; i < t.shards; ++i) {
       for (int d = 0; d < t.devices_per_replica; ++d)
@@ -63,14 +71,20 @@ class Owners {
       if (t.devices_per_replica == 1) add(b.sums(i), b.sizes().sums, t.owner(i));
     }
     add_activations(s, b);
-    const size_t chunks = b.chunks(), workers = shares.size();
-    for (size_t w = 0; w < workers; ++w) {
-      const size_t first = chunks * w / workers, end = chunks * (w + 1) / workers;
-      add(b.squares() + first, (end - first) * sizeof(double), static_cast<int>(w));
+    const size_t chunks = b.chunks();
+    for (size_t w = 0; w < shares.size(); ++w) {
+      const Rows updating = t.workers_with(static_cast<int>(w));
+      const size_t workers = static_cast<size_t>(updating.count()),
+                   me = w - static_cast<size_t>(updating.begin);
+      const size_t first = chunks * me / workers, end = chunks * (me + 1) / workers;
+      const Buffers own = buffers_of(t, b, static_cast<int>(w));
+      const float* const sum =
+          b.gradient(static_cast<int>(t.shards_with(static_cast<int>(w)).begin));
+      add(own.squares() + first, (end - first) * sizeof(double), static_cast<int>(w));
       // Of the sum over shards, which replaces the first shard's gradients.
       const size_t begin = std::min(s.model.layout.stored, first * Buffers::kChunk);
       const size_t until = std::min(s.model.layout.stored, end * Buffers::kChunk);
-      sums_[w] = {address(b.gradient(0) + begin), address(b.gradient(0) + until)};
+      sums_[w] = {address(sum + begin), address(sum + until)};
     }
   }
 
@@ -94,6 +108,14 @@ class Owners {
   }
 
  private:
+  static Buffers buffers_of(const Topology& t, const Buffers& b, int worker) {
+    return t.replicas_own_weights() ? b.of_replica(t.replica(worker)) : b;
+  }
+  void add_statistics(const Session& s, const Buffers& own, int worker) {
+    if (s.model.layout.buffer_offset.empty()) return;
+    const size_t first = std::ranges::min(s.model.layout.buffer_offset);
+    add(own.weights() + first, (s.model.layout.total - first) * sizeof(float), worker);
+  }
   static size_t address(const void* p) { return reinterpret_cast<size_t>(p); }
   void add(const void* data, size_t bytes, int worker) {
     if (bytes > 0) owners_[address(data) + bytes] = {address(data), worker};
@@ -128,9 +150,9 @@ class Owners {
 // Adds up what executors report, also those of other processes.
 class Counter : public MemoryWatch {
  public:
-  static constexpr std::array<const char*, 9> kNames = {"weights",     "forward",     "loss",
-                                                        "backward",    "sum_divisor", "sum_loss",
-                                                        "sum_squares", "decide",      "update"};
+  static constexpr std::array<const char*, 10> kNames = {
+      "weights",  "forward",     "loss",   "backward", "sum_divisor",
+      "sum_loss", "sum_squares", "decide", "update",   "all_reduce weights"};
   static constexpr size_t kWorkers = 8;
   struct Counts {
     std::atomic<uint64_t> read, written;
@@ -153,14 +175,17 @@ class Counter : public MemoryWatch {
     return {.read = c.read, .written = c.written};
   }
 
-  void opened(const Session& s, const Buffers& b, int) override {
+  void opened(const Session& s, const Buffers& b, int worker) override {
     const std::lock_guard lock(mutex_);
     if (owners_) return;
     owners_ = std::make_unique<Owners>(s, b);
     for (const PlanStep& step : s.plan.update)
       sums_first_ = sums_first_ || step.quantity == Quantity::squares;
-    weights_ = {reinterpret_cast<size_t>(b.weights()),
-                reinterpret_cast<size_t>(b.weights() + s.model.layout.total)};
+    const Topology& t = s.devices.topology;
+    const float* const weights =
+        (t.replicas_own_weights() ? b.of_replica(t.replica(worker)) : b).weights();
+    weights_ = {reinterpret_cast<size_t>(weights),
+                reinterpret_cast<size_t>(weights + s.model.layout.total)};
   }
   void begin(int worker, const PlanStep& step) override {
     if (step.op == PlanOp::barrier) return;  // also within a step, at sync points
@@ -169,6 +194,7 @@ class Counter : public MemoryWatch {
     now_.name = kNames.size();
     for (size_t i = 0; i < kNames.size(); ++i)
       if (name == kNames[i]) now_.name = i;
+    now_.averages = step.op == PlanOp::all_reduce;
     now_.summed = sums_first_ && (step.op == PlanOp::update || step.op == PlanOp::decide);
     now_.read = {}, now_.written = {}, now_.rows.clear();
     if (step.op == PlanOp::update) now_.weights = {};
@@ -177,16 +203,17 @@ class Counter : public MemoryWatch {
     const auto begin = reinterpret_cast<size_t>(data);
     add_read(begin, begin + bytes, now_.read);
   }
+  void write(const void* data, size_t bytes) override {
+    const auto begin = reinterpret_cast<size_t>(data);
+    owners_->each_remote(begin, begin + bytes, now_.worker, false, [&](size_t from, size_t to) {
+      counts().written += now_.written.add(from, to);
+    });
+  }
   void kernel(const KernelArgs& args) override {
     for (const TensorView& v : args.in)
       if (v.data) read(v.data, v.desc.bytes());
-    for (const TensorView& v : args.out) {
-      const auto begin = reinterpret_cast<size_t>(v.data);
-      if (v.data == nullptr) continue;
-      owners_->each_remote(
-          begin, begin + v.desc.bytes(), now_.worker, false,
-          [&](size_t from, size_t to) { counts().written += now_.written.add(from, to); });
-    }
+    for (const TensorView& v : args.out)
+      if (v.data) write(v.data, v.desc.bytes());
   }
   void rows(const KernelArgs& args, size_t instruction, int64_t begin, int64_t end) override {
     Ranges& read = now_.rows[instruction];
@@ -207,7 +234,7 @@ class Counter : public MemoryWatch {
   using Shared = std::array<std::array<Counts, kNames.size() + 1>, kWorkers>;
   Counts& counts() { return (*shared_)[static_cast<size_t>(now_.worker)][now_.name]; }
   void add_read(size_t begin, size_t end, Ranges& read) {
-    if (begin >= weights_.first && end <= weights_.second)
+    if (begin >= weights_.first && end <= weights_.second && !now_.averages)
       return owners_->each_remote(begin, end, now_.worker, false, [&](size_t from, size_t to) {
         (*shared_)[static_cast<size_t>(now_.worker)][0].read += now_.weights.add(from, to);
       });
@@ -220,7 +247,7 @@ class Counter : public MemoryWatch {
   struct Now {
     int worker = 0;
     size_t name = 0;
-    bool summed = false;
+    bool summed = false, averages = false;
     Ranges read, written, weights;
     std::map<size_t, Ranges> rows;
   };

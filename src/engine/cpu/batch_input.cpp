@@ -16,7 +16,8 @@ void CpuBatchInput::set_context(Binding& b, int group, const StepInput& input, s
                .step = input.number,
                .first_sample = rows[first].first_sample,
                .last_chunk = session.batches.last_chunk(*input.rows, micro)};
-  b.first = rows[first].first_sample == rows[0].first_sample;
+  const auto summed = static_cast<size_t>(worker_.summed_shards.begin);
+  b.first = rows[first].first_sample == rows[summed].first_sample;
 }
 
 void CpuBatchInput::inputs_timed(Binding& b, int group, const StepInput& input, size_t micro,

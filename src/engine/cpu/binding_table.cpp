@@ -34,7 +34,8 @@ std::vector<Part> BindingTable::parts(int group, ProgramKind kind) const {
   // In an evaluation every worker computes the loss of its own shards.
   const bool own_loss = kind == ProgramKind::test || topology.loss_device < 0;
   if (own_loss ? owner : topology.loss_owner(first) == worker_.number) out.push_back(Part::loss);
-  if (kind == ProgramKind::train && worker_.has_fused_gradients()) out.push_back(Part::update);
+  if (kind == ProgramKind::train && worker_.has_fused_gradients() && worker_.sums(group))
+    out.push_back(Part::update);
   return out;
 }
 

@@ -34,6 +34,7 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
       meter_(worker_),
       norm_(worker_, gradients_, meter_),
       update_(worker_, bindings_, gradients_),
+      average_(worker_, buffers),
       posts_(worker_),
       pipeline_(worker_, bindings_, sync_points_, input_, losses_, gradients_, posts_),
       prologue_(runs_of(session.plan.prologue)),
@@ -48,7 +49,7 @@ StepResult Executor::step(const StepInput& input) {
   result_ = {};
   clip_scale_ = 1;
   worker_.clocks.begin_step(input.number);
-  losses_.begin_step(input.rows->samples);
+  losses_.begin_step(losses_.samples_of_update(*input.rows));
   gradients_.begin_step();
   norm_.begin_step();
   const size_t micro = input.rows->micro.size();
@@ -67,7 +68,8 @@ StepResult Executor::step(const StepInput& input) {
 void Executor::pass(StepRun run, size_t micro, const StepInput& input) {
   if (run[0].op == PlanOp::barrier) {
     for (const PlanStep& s : run)
-      if (happens(s.when, micro, input.rows->micro.size(), input.measured)) worker_.barrier();
+      if (happens(s.when, micro, input.rows->micro.size(), input.measured, input.averaged))
+        worker_.barrier(s.scope);
     return;
   }
   execute(run, micro, input);
@@ -90,7 +92,8 @@ void Executor::execute(StepRun run, size_t micro, const StepInput& input) {
       return;
     case PlanStep::Actor::workers:
       for (const PlanStep& s : run)
-        if (result_.finite && happens(s.when, micro, input.rows->micro.size(), input.measured))
+        if (result_.finite &&
+            happens(s.when, micro, input.rows->micro.size(), input.measured, input.averaged))
           act(s, 0, micro, input);
       return;
     case PlanStep::Actor::gpus:
@@ -132,8 +135,9 @@ void Executor::do_step(const PlanStep& s, int group, size_t micro, const StepInp
     case PlanOp::decide:
       return decide(input);
     case PlanOp::update:
-      if (!result_.overflowed) update_.run(input, clip_scale_);
-      return;
+      return update(input);
+    case PlanOp::all_reduce:
+      return average_.run();
     default:  // load_targets: done by the prologue; gather, scatter: CPUs share memory
       return;
   }
@@ -157,8 +161,19 @@ void Executor::sum(Quantity what, const StepInput& input) {
   if (what == Quantity::divisor) return losses_.sum_divisor(input.number);
   if (what != Quantity::loss) return norm_.sum(input);
   result_ = result_of(worker_.session, losses_.sums(input.number));
-  // Between two barriers, so every worker reads the same number.
-  result_.stop = worker_.team.agreed_stop();
+  if (!worker_.session.devices.topology.replicas_own_weights()) {
+    // Between two barriers, so every worker reads the same number.
+    result_.stop = worker_.team.agreed_stop();
+  } else if (input.averaged) {  // a run stops only where replicas are equal
+    result_.stop = worker_.team.agreed_stop(worker_.number);
+  }
+}
+
+void Executor::update(const StepInput& input) {
+  if (result_.overflowed) return;
+  const bool idle = worker_.session.devices.topology.replicas_own_weights() &&
+                    losses_.samples_of_update(*input.rows) == 0;
+  if (!idle) update_.run(input, clip_scale_);
 }
 
 void Executor::decide(const StepInput& input) {

@@ -21,6 +21,7 @@
 #include "engine/cpu/stage_posts.h"
 #include "engine/cpu/sync_points.h"
 #include "engine/cpu/update.h"
+#include "engine/cpu/weight_average.h"
 #include "engine/cpu/worker.h"
 #include "engine/step_executor.h"
 
@@ -61,6 +62,7 @@ class Executor : public StepExecutor {
   void do_step(const PlanStep& s, int group, size_t micro, const StepInput& input);
   void load(int group, size_t micro, const StepInput& input);
   void run_part(Part part, int group, size_t micro, const StepInput& input);
+  void update(const StepInput& input);
   void sum(Quantity what, const StepInput& input);
   void decide(const StepInput& input);
 
@@ -74,6 +76,7 @@ class Executor : public StepExecutor {
   GradientMeter meter_;
   GradientNorm norm_;
   CpuUpdate update_;
+  WeightAverage average_;
   StagePosts posts_;
   CpuPipeline pipeline_;
   std::optional<CpuEvaluation> evaluation_;              // empty: there is no evaluated set

@@ -15,8 +15,8 @@ GradientDecision decide(const ClipSpec& clip, bool scaled, double norm) {
 
 void GradientNorm::sum(const StepInput& input) {
   const Buffers& buffers = worker_.buffers;
-  const auto workers = static_cast<size_t>(worker_.session.devices.topology.total_workers());
-  const auto me = static_cast<size_t>(worker_.number);
+  const auto workers = static_cast<size_t>(worker_.updating_workers.count());
+  const auto me = static_cast<size_t>(worker_.number - worker_.updating_workers.begin);
   const size_t chunks = buffers.chunks(), elements = buffers.sizes().stored;
   const size_t first = chunks * me / workers, last = chunks * (me + 1) / workers;
   // The sum overwrites the first shard's gradients.

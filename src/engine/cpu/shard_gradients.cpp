@@ -8,8 +8,9 @@ namespace dpt {
 
 ShardGradients::ShardGradients(const CpuWorker& worker) : worker_(worker) {
   const Session& session = worker.session;
-  for (int s = 0; s < session.devices.topology.shards; ++s)
-    shards_.push_back(worker.buffers.gradient(s));
+  const Rows summed = worker.summed_shards;
+  for (int64_t s = summed.begin; s < summed.end; ++s)
+    shards_.push_back(worker.buffers.gradient(static_cast<int>(s)));
   const Graph& graph = session.model.programs.begin()->second.graph;
   for (int stage = 0; stage <= worker.stages.last(); ++stage)
     stage_stored_.push_back(
@@ -47,8 +48,9 @@ void ShardGradients::compress(int group) const {
 void ShardGradients::watch(UpdateRange range) const {
   if (!memory_watch) return;
   const Buffers& buffers = worker_.buffers;
-  const int shards = summed_ ? 1 : static_cast<int>(shards_.size());
-  for (int s = 0; s < shards; ++s)
+  const int first = static_cast<int>(worker_.summed_shards.begin);
+  const int end = first + (summed_ ? 1 : static_cast<int>(shards_.size()));
+  for (int s = first; s < end; ++s)
     if (compressed_ && !summed_)
       memory_watch->read(buffers.halves(s) + range.begin, range.count() * sizeof(uint16_t));
     else

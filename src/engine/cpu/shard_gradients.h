@@ -30,9 +30,12 @@ class ShardGradients {
   void compress(int group) const;
 
   // Writes the sum over shards in `range` to the first shard's buffer. From then on, until the next
-  // begin_step(), the first shard's buffer counts as the sum. All workers sum ranges of their own.
+  // begin_step(), the first shard's buffer counts as the sum. All workers with whom this one shares
+  // the update sum ranges of their own.
   void sum(UpdateRange range);
-  float* total() const { return worker_.buffers.gradient(0); }
+  float* total() const {
+    return worker_.buffers.gradient(static_cast<int>(worker_.summed_shards.begin));
+  }
 
   // How the update reads gradients: calls f(first element, end, buffers to add up, index of their
   // first element) for consecutive ranges of [begin, end).
@@ -55,7 +58,7 @@ class ShardGradients {
   void clear_empty(int group, const MicroBatch& first, UpdateRange range) const;
 
   const CpuWorker& worker_;
-  std::vector<const float*> shards_;                    // [shards] their gradients
+  std::vector<const float*> shards_;                    // gradients of worker_.summed_shards
   std::vector<std::vector<UpdateRange>> stage_stored_;  // [stages] stored gradients of each
   std::optional<CompressedGradients> compressed_;       // empty: gradients are read in f32
   bool summed_ = false;

@@ -14,6 +14,16 @@ ShardLosses::ShardLosses(const CpuWorker& worker, const BindingTable& bindings,
       values_(static_cast<size_t>(worker.session.devices.topology.shards)),
       parts_(values_.size()) {}
 
+int64_t ShardLosses::samples_of_update(const StepRows& rows) const {
+  if (!worker_.session.devices.topology.replicas_own_weights()) return rows.samples;
+  const Rows summed = worker_.summed_shards;
+  int64_t out = 0;
+  for (const auto& micro : rows.micro)
+    for (int64_t s = summed.begin; s < summed.end; ++s)
+      out += micro[static_cast<size_t>(s)].rows.count();
+  return out;
+}
+
 void ShardLosses::prologue(int group, size_t micro, const StepInput& input) const {
   if (!worker_.stages.has_last()) return;
   const MicroBatch& rows = input.rows->micro[micro];
@@ -26,7 +36,7 @@ void ShardLosses::prologue(int group, size_t micro, const StepInput& input) cons
   for (int64_t s = shards.begin; s < shards.end; ++s) {
     ShardResult& result = worker_.buffers.result(input.number, static_cast<int>(s));
     if (micro == 0) result = {};
-    if (rows[static_cast<size_t>(s)].rows.count() > 0)
+    if (b && rows[static_cast<size_t>(s)].rows.count() > 0)
       result.weight += b->target_weight(static_cast<size_t>(s - shards.begin));
   }
 }
@@ -49,7 +59,7 @@ void ShardLosses::run(int group, size_t micro, const StepInput& input) const {
     // Do not write a known weight again: other workers may be reading it.
     if (!known)
       result.weight = (micro == 0 ? 0 : result.weight) + natural_divisor(worker_.session.model, n);
-    if (n > 0) result.loss += b->loss(static_cast<size_t>(s - shards.begin));
+    if (b && n > 0) result.loss += b->loss(static_cast<size_t>(s - shards.begin));
   }
 }
 
@@ -67,11 +77,32 @@ double ShardLosses::sum(double ShardResult::*field, uint64_t step, Rows shards) 
 }
 
 void ShardLosses::sum_divisor(uint64_t step) {
-  divisor_ = sum(&ShardResult::weight, step, {0, worker_.session.devices.topology.shards});
+  divisor_ = sum(&ShardResult::weight, step, worker_.summed_shards);
+}
+
+StepSums ShardLosses::sums_of_replicas(uint64_t step) {
+  const Topology& topology = worker_.session.devices.topology;
+  const bool one = worker_.session.model.divisor == Divisor::one;
+  double terms = 0, divisor = 0, terms0 = 0, divisor0 = 0;
+  for (int r = 0; r < topology.replicas(); ++r) {
+    const Rows shards = topology.shards_of_rank(r);
+    const double loss = sum(&ShardResult::loss, step, shards);
+    const double own = one ? 1 : sum(&ShardResult::weight, step, shards);
+    if (own == 0) continue;  // no samples, or all targets are ignored: the loss is 0 or nan
+    terms += loss * own;
+    divisor += own;
+    if (r == 0) terms0 = terms, divisor0 = divisor;
+  }
+  if (one) return {.loss = terms};
+  return {.loss = terms / divisor,
+          .divisor = divisor,
+          .rank0_loss = terms0 / divisor,
+          .rank0_divisor = divisor0};
 }
 
 StepSums ShardLosses::sums(uint64_t step) {
   const Topology& topology = worker_.session.devices.topology;
+  if (topology.replicas_own_weights()) return sums_of_replicas(step);
   StepSums out{.loss = sum(&ShardResult::loss, step, {0, topology.shards}), .divisor = divisor_};
   if (reports_rank0_loss(worker_.session.settings.spec, worker_.session.devices,
                          worker_.session.model)) {

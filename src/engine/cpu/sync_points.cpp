@@ -16,7 +16,8 @@ SyncPoints::SyncPoints(CpuWorker& worker, const BindingTable& bindings)
       sums_(worker.buffers.sizes().sums / sizeof(double) *
             static_cast<size_t>(worker.session.devices.topology.shards)),
       parts_(static_cast<size_t>(worker.session.devices.topology.shards)) {
-  if (worker.session.devices.topology.devices_per_replica > 1) partners_ = partners();
+  const Topology& topology = worker.session.devices.topology;
+  if (topology.devices_per_replica > 1 || topology.replicas_own_weights()) partners_ = partners();
 }
 
 // The workers with whom this one sums: those with the same stages, in its replica or, with

@@ -42,9 +42,11 @@ void CpuUpdate::make_rows(const UpdatePiece& piece, int64_t begin, int64_t end) 
 void CpuUpdate::find_rows(const StepInput& input) {
   with_rows_.clear();
   if (rows_.empty()) return;
-  for (int g = 0; g < worker_.shard_groups(); ++g)
+  for (int g = 0; g < worker_.shard_groups(); ++g) {
+    if (!worker_.sums(g)) continue;
     if (Binding* b = bindings_.find(g, input.rows->micro[0], ProgramKind::train))
       with_rows_.push_back(b);
+  }
 }
 
 void CpuUpdate::run(const StepInput& input, double clip_scale) {

@@ -23,23 +23,30 @@ struct CpuWorker {
   CpuWorker& operator=(const CpuWorker&) = delete;
 
   const Session& session;
-  const Buffers buffers;
+  const Buffers buffers;  // of its replica, if replicas own their weights
   Team team;
   const int number;
   const StagesOfDevice stages;  // of this worker's device
   // Indices of the shard groups that this worker computes, and whose loss it computes.
   std::vector<int> own, own_loss;
   std::vector<UpdatePiece> share;  // the parameters that it updates
+  // Shards whose gradients its update sums, and workers with whom it shares that update: all, or
+  // those of its replica if replicas own their weights.
+  const Rows summed_shards, updating_workers;
   WorkerClocks clocks;
 
   int shard_groups() const { return static_cast<int>(session.model.shard_groups.size()); }
   Rows shards(int group) const { return session.model.shard_groups[static_cast<size_t>(group)]; }
+  // Whether its update sums the gradients of this shard group.
+  bool sums(int group) const {
+    return summed_shards.begin <= shards(group).begin && shards(group).begin < summed_shards.end;
+  }
   bool has_fused_gradients() const { return tile_elements(share) > 0; }
   // The worker with the same shards on another device of the replica.
   int on_device(int device) const {
     return number + (device - stages.device()) * session.devices.topology.workers_per_device;
   }
-  void barrier();  // of all workers, in the plan: measured
+  void barrier(PlanStep::Scope scope = PlanStep::Scope::all);  // in the plan: measured
 };
 
 }  // namespace dpt

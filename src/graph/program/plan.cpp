@@ -53,15 +53,18 @@ std::string text_of(const StageOp& op, bool several) {
 std::string_view label_of(const PlanStep& s) {
   constexpr std::string_view kLabels[] = {
       "each shard", "loss device", "each worker", "first worker", "each GPU", "NCCL", "each host"};
-  if (s.op == PlanOp::barrier) return s.scope == PlanStep::Scope::peers ? "peers" : "all";
+  constexpr std::string_view kScopes[] = {"all", "peers", "each rank"};
+  if (s.op == PlanOp::barrier) return kScopes[static_cast<size_t>(s.scope)];
   return kLabels[static_cast<size_t>(s.actor)];
 }
 
-std::string_view condition_of(const PlanStep& s) {
+std::string condition_of(const Plan& plan, const PlanStep& s) {
+  if (s.when == When::averaged)
+    return plan.average_every == 1 ? "" : fmt::format(" (every {} steps)", plan.average_every);
   constexpr std::string_view kConditions[] = {"", ", if another micro-batch follows",
                                               " (last micro-batch)", " (later micro-batches)",
                                               " (recorded steps)"};
-  return kConditions[static_cast<size_t>(s.when)];
+  return std::string(kConditions[static_cast<size_t>(s.when)]);
 }
 
 // A step in the list of a device of a pipeline.
@@ -184,8 +187,7 @@ std::string text_in(const Plan& plan, const PlanStep& s) {
                        s.device);
   if (const int n = plan.sync_points(s); n > 0)
     out += fmt::format(" ({} over shards)", counted(n, "sum"));
-  return out + std::string(s.op == PlanOp::barrier && s.when == When::measured ? " (recorded steps)"
-                                                                               : condition_of(s));
+  return out + condition_of(plan, s);
 }
 
 std::string section(const Plan& plan, std::string_view title, const Plan::Steps& steps) {

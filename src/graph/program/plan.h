@@ -54,7 +54,7 @@ enum class PlanOp : uint8_t {
   send_receive,  // in the order of the operation's program
   copy_to_host,  // of a GPU, to memory that all hosts share
   copy_from_host,
-  all_reduce,  // by the exchange: NCCL, or the hosts
+  all_reduce,  // by the exchange: NCCL, or the hosts; of weights: their average over replicas
   reduce_scatter,
   all_gather,
   broadcast,
@@ -90,12 +90,14 @@ struct PlanStep {
   // In which micro-batches or steps it is executed; always: in all.
   enum class When : uint8_t {
     always,
-    between,  // after a micro-batch that another one follows
-    last,     // in the last micro-batch
-    later,    // in all micro-batches but the first
-    measured  // in steps that are measured (PlanQuery::measures)
+    between,   // after a micro-batch that another one follows
+    last,      // in the last micro-batch
+    later,     // in all micro-batches but the first
+    measured,  // in steps that are measured (PlanQuery::measures)
+    averaged   // in steps after which replicas average their weights (Plan::average_every)
   };
-  enum class Scope : uint8_t { all, peers };  // peers: the workers with the same stages
+  // peers: the workers with the same stages; rank: those of the same process
+  enum class Scope : uint8_t { all, peers, rank };
 
   PlanOp op = PlanOp::run;
   Actor actor = Actor::shards;
@@ -131,7 +133,10 @@ struct Plan {
       backward_sync_points = 0;       // sync points, program.h, Note [sync points]
   bool sync_across_replicas = false;  // sync points sum over all replicas, not only over their own
   bool accumulates = false;           // a step may have several micro-batches
-  PipelineSchedule schedule;          // covers all micro-batches; empty: one stage
+  // When::averaged: after every so many steps of the run, and after the last step of an epoch or
+  // of the run. 0: no step is.
+  int64_t average_every = 0;
+  PipelineSchedule schedule;  // covers all micro-batches; empty: one stage
   // [devices of a replica] the buckets of the gradients of its GPU; empty on CPUs.
   std::vector<std::vector<Bucket>> buckets;
 
@@ -149,7 +154,8 @@ template <class F>
 void each_run(const Plan::Steps& steps, F f) {
   for (size_t begin = 0, end = 0; begin < steps.size(); begin = end) {
     const auto same = [&](const PlanStep& a, const PlanStep& b) {
-      return a.actor == b.actor && (a.op == PlanOp::barrier) == (b.op == PlanOp::barrier);
+      return a.actor == b.actor && a.scope == b.scope &&
+             (a.op == PlanOp::barrier) == (b.op == PlanOp::barrier);
     };
     for (end = begin + 1; end < steps.size() && same(steps[begin], steps[end]);) ++end;
     f(std::span(steps).subspan(begin, end - begin));
