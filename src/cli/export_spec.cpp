@@ -70,6 +70,7 @@ int run_export(const std::vector<std::string>& words) {
       .steps = s->length.steps,
       .exchange = s->devices.exchange,
       .deferred_batch_norm = s->devices.pipeline && s->devices.pipeline->deferred_batch_norm,
+      .average_every = s->plan.average_every,
       .lr = s->parameter_groups.rates[0],
       .groups = groups_of(*s),
       .program = output};

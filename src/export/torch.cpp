@@ -45,15 +45,30 @@ void check_evaluation(const Spec& spec) {
       refuse("evaluate.metrics", "evaluate.metrics=[]");
 }
 
+// Replicas that train their own weights.
+void check_local_sgd(const Spec& spec, const TorchExport& query) {
+  if (query.average_every == 0) return;
+  const auto refuse = [](std::string_view key, std::string_view without) {
+    fail(Fault::spec, "the PyTorch program of `local_sgd` has no `{}`; export with {}", key,
+         without);
+  };
+  if (spec.ema) refuse("ema", "ema=none");
+  if (spec.reproducible_shards) refuse("reproducible", "reproducible=none");
+}
+
 TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
   check_evaluation(spec);
   const std::string_view mode = spec.parallel.what->name;
-  if (mode != "single" && mode != "dp" && mode != "ddp" && mode != "pipeline")
+  if (mode != "single" && mode != "dp" && mode != "ddp" && mode != "pipeline" &&
+      mode != "local_sgd")
     fail(Fault::spec,
-         "parallel mode '{}' has no equivalent program; single, dp, ddp and pipeline have one",
+         "parallel mode '{}' has no equivalent program; single, dp, ddp, pipeline and local_sgd "
+         "have one",
          mode);
+  check_local_sgd(spec, query);
   // With fixed shards, all modes take samples in one order and give the same numbers.
-  const bool ranks = mode == "ddp" || (mode == "pipeline" && query.ranks > 1);
+  const bool ranks = mode == "ddp" || (mode == "pipeline" && query.ranks > 1) ||
+                     (mode == "local_sgd" && query.average_every > 0);
   TorchFacts facts{
       .spec = spec, .query = query, .ddp = ranks && !spec.reproducible_shards.has_value()};
   if (const auto& precision = type_of<PrecisionType>(spec.precision); precision.mixed) {
@@ -163,7 +178,8 @@ std::string helpers(const TorchFacts& f, std::string_view data) {
                             {"last_target_dim", f.query.target.dtype == DType::i32 ? -1 : -2},
                             {"deferred", f.deferred()},
                             {"replicas", f.forwards_replicas()},
-                            {"sums_over_ranks", f.ddp && f.global_loss()}});
+                            {"sums_over_ranks", f.ddp && f.global_loss()},
+                            {"averages", f.query.average_every > 0}});
 }
 
 // Initializations in dptrain's order: layer by layer, after the whole model is built.
@@ -208,18 +224,20 @@ std::string body(const TorchFacts& f) {
   std::string data = torch_data(f, Split::train);
   if (f.spec.evaluate.on) data += torch_data(f, Split::test);
   const TorchExport& q = f.query;
-  return filled("body", {{"seed", f.spec.seed},
-                         {"epochs", q.epochs},
-                         {"steps", f.spec.steps ? std::to_string(q.steps) : ""},
-                         {"ddp", f.ddp},
-                         {"ranks", q.ranks},
-                         {"batch_size", f.ddp ? q.batch / q.ranks : q.batch},
-                         {"replicas", f.forwards_replicas() ? std::to_string(q.replicas) : ""},
-                         {"accumulate", q.accumulate > 1 ? std::to_string(q.accumulate) : ""},
-                         {"helpers", helpers(f, data)},
-                         {"data", data},
-                         {"model", model_function(f)},
-                         {"training", torch_training(f)}});
+  return filled("body",
+                {{"seed", f.spec.seed},
+                 {"epochs", q.epochs},
+                 {"steps", f.spec.steps ? std::to_string(q.steps) : ""},
+                 {"ddp", f.ddp},
+                 {"ranks", q.ranks},
+                 {"average_every", q.average_every > 0 ? std::to_string(q.average_every) : ""},
+                 {"batch_size", f.ddp ? q.batch / q.ranks : q.batch},
+                 {"replicas", f.forwards_replicas() ? std::to_string(q.replicas) : ""},
+                 {"accumulate", q.accumulate > 1 ? std::to_string(q.accumulate) : ""},
+                 {"helpers", helpers(f, data)},
+                 {"data", data},
+                 {"model", model_function(f)},
+                 {"training", torch_training(f)}});
 }
 
 // The program, whose docstring has notes on real or apparent differences from dptrain.
@@ -243,7 +261,8 @@ std::string program(const TorchFacts& f) {
                             {"ranks", q.ranks},
                             {"sharded", !f.ddp && q.exchange.shard_states},
                             {"compressed", f.ddp && q.exchange.compress && q.shards > q.ranks},
-                            {"weighted", f.ddp && f.divisor == Divisor::targets},
+                            {"weighted", f.wraps_ddp() && f.divisor == Divisor::targets},
+                            {"local_sgd", q.average_every > 0},
                             {"random_transforms", torch_draws(spec)},
                             {"dropout", dropout && spec.random != "torch"},
                             {"imports", imports(text)},

@@ -36,6 +36,7 @@ struct TorchExport {
   int64_t steps = 0;       // of the whole run
   Exchange exchange{};     // between ranks
   bool deferred_batch_norm = false;
+  int64_t average_every = 0;         // Topology::average_every; 0: ranks train the same weights
   std::optional<double> lr{};        // of the optimizer, after lr_scale; empty: the spec's
   std::vector<TorchGroup> groups{};  // of the trained parameters; empty: all are one group
   std::string program{};             // its path, beside which .npy files go; empty: standard output

@@ -26,6 +26,8 @@ struct TorchFacts {
   MixedPrecision mixed;
   std::string_view autocast;  // "bfloat16" or "float16"; empty: no autocast
 
+  // Ranks exchange gradients; otherwise they are one process, or train weights of their own.
+  bool wraps_ddp() const { return ddp && query.average_every == 0; }
   bool by_class() const { return graph.correct != kNoValue; }  // whether accuracy is defined
   // The output's last dimension has class scores, and there are dimensions between it and the
   // batch.

@@ -62,7 +62,7 @@ class TrainingText {
     const size_t at = call.find(kFirst);
     const std::string name = call.substr(0, at), rest = call.substr(at + kFirst.size());
     const std::string parameters = f_.query.groups.empty() ? "model.parameters()"
-                                   : f_.ddp                ? "parameter_groups(model.module)"
+                                   : f_.wraps_ddp()        ? "parameter_groups(model.module)"
                                                            : "parameter_groups(model)";
     if (f_.ddp && f_.query.exchange.shard_states)
       return fmt::format("ZeroRedundancyOptimizer({}, optimizer_class={}{}", parameters, name,
@@ -127,6 +127,8 @@ class TrainingText {
                      : torch_schedule(spec_.schedule, by_step() ? f_.query.steps : f_.query.epochs);
     return filled("train",
                   {{"ddp", f_.ddp},
+                   {"wraps_ddp", f_.wraps_ddp()},
+                   {"averages", f_.query.average_every > 0},
                    {"compress", !f_.ddp || !half       ? ""
                                 : *half == DType::bf16 ? "bf16"
                                                        : "fp16"},
@@ -177,6 +179,7 @@ class TrainingText {
                    {"by_targets", by_targets()},
                    {"factor", counted == "1" ? "" : " * " + counted},
                    {"weight", counted},
+                   {"averages", f_.query.average_every > 0},
                    {"limited", spec_.steps.has_value()}});
   }
 
@@ -204,7 +207,7 @@ class TrainingText {
   // Forward and backward pass of a batch or of a part of it.
   std::string part(bool whole) const {
     // DistributedDataParallel averages over ranks, which is wrong for a loss that is a sum.
-    const bool sums = f_.ddp && f_.divisor == Divisor::one;
+    const bool sums = f_.wraps_ddp() && f_.divisor == Divisor::one;
     std::string loss = whole ? "loss" : "part", share;
     if (sums) loss = fmt::format("({} * RANKS)", loss);
     if (f_.mixed.scaler.on) loss = fmt::format("scaler.scale({})", loss);
@@ -228,7 +231,7 @@ class TrainingText {
                                {"part", part(whole)},
                                {"by_targets", by_targets()},
                                {"weight", weight("x", "y")},
-                               {"ddp", f_.ddp}});
+                               {"ddp", f_.wraps_ddp()}});
   }
 
   std::string clip_norm() const {
@@ -266,7 +269,7 @@ class TrainingText {
                                             : "right / len(data)"}});
   }
 
-  std::string_view bare_model() const { return f_.ddp ? "model.module" : "model"; }
+  std::string_view bare_model() const { return f_.wraps_ddp() ? "model.module" : "model"; }
   // With `ema`, evaluations and the saved file have the averaged weights. Its buffers, such as
   // running statistics, are the model's.
   std::string_view result_model() const { return spec_.ema ? "averaged.module" : bare_model(); }

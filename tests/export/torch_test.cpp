@@ -309,6 +309,42 @@ TEST_CASE("a program loads weights before it trains and saves them at its end") 
                  "        write_weights(model.module.state_dict(), arguments.save)\n"));
 }
 
+TEST_CASE("local_sgd is a loop without a wrapper that averages every few steps") {
+  TorchExport query = image_sizes();
+  query.average_every = 8;
+  query.accumulate = 2;
+  const std::string text = spec("parallel: ddp\naccumulate: 2\nclip_grad_norm: 1\n");
+  const std::string program = exported(text, query);
+  CHECK(contains(program, "AVERAGE_EVERY = 8  # steps\n"));
+  CHECK(contains(program, "Ranks train weights of their own"));
+  CHECK(contains(
+      program,
+      "            for x_part, y_part in zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)):\n"));
+  CHECK(contains(program,
+                 "            losses.append(loss)\n"
+                 "            total += loss * count\n"
+                 "            weight += count\n"
+                 "            if len(losses) % AVERAGE_EVERY == 0:\n"
+                 "                average_replicas(model, optimizer)\n"
+                 "        average_replicas(model, optimizer)\n"
+                 "        mean = total / weight\n"));
+  CHECK(contains(program,
+                 "        if tensor.is_floating_point():\n"
+                 "            dist.all_reduce(tensor)\n"
+                 "            tensor /= RANKS\n"));
+  CHECK(contains(program, "        write_weights(model.state_dict(), arguments.save)\n"));
+  for (const char* of_ddp : {"DistributedDataParallel(", "no_sync", "model.module"})
+    CHECK_MESSAGE(program.find(of_ddp) == program.npos, of_ddp);
+  CHECK(exported(text, image_sizes()).find("average_replicas") == std::string::npos);
+  CHECK_THROWS_WITH_AS(exported(text + "ema: 0.9\n", query),
+                       "the PyTorch program of `local_sgd` has no `ema`; export with ema=none",
+                       Error);
+  CHECK_THROWS_WITH_AS(
+      exported(text + "reproducible: 2\n", query),
+      "the PyTorch program of `local_sgd` has no `reproducible`; export with reproducible=none",
+      Error);
+}
+
 TEST_CASE("a spec of one process with everything as a program") {
   TorchExport query = image_sizes();
   query.accumulate = 2;
@@ -528,8 +564,8 @@ TEST_CASE("what can't be exported says why") {
     return "";
   };
   CHECK(refusal(spec("parallel: other\n")) ==
-        "parallel mode 'other' has no equivalent program; single, dp, ddp and pipeline have "
-        "one");
+        "parallel mode 'other' has no equivalent program; single, dp, ddp, pipeline and "
+        "local_sgd have one");
   CHECK(refusal("name: t\ndata: {dataset: secret, batch_size: 20}\nmodel: [flatten, {linear: 10}]\n"
                 "loss: cross_entropy\noptimizer: sgd\n") ==
         "PyTorch cannot make the data set 'secret', so it is written as .npy files beside the "
