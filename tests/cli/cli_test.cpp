@@ -219,6 +219,8 @@ TEST_CASE("plan prints what a run would do") {
            {"plan_reproducible", {"cores=2", "reproducible.shards=5"}},
            {"plan_dp", {"parallel=dp", "devices=2", "cores=1"}},
            {"plan_ddp", {"parallel=ddp", "devices=2", "cores=1", "clip_grad_norm=1"}},
+           {"plan_local_sgd",
+            {"parallel={local_sgd: 8}", "devices=2", "cores=2", "clip_grad_norm=1"}},
            {"plan_pipeline", {"parallel={pipeline: {stages: 2, chunks: 2}}", "cores=1"}},
            {"plan_exchange",
             {"parallel={ddp: {shard: optimizer, compress: bf16}}", "devices=2", "cores=1",
@@ -329,6 +331,8 @@ TEST_CASE("the steps of every mode, on CPUs and on 1, 2 and 4 GPUs") {
     add({device, "parallel={pipeline: {stages: 2, chunks: 2, data_parallel: 2}}",
          "clip_grad_norm=1"});
   }
+  for (const std::string& n : {counts[1], counts[2]})
+    add({"device=cpu", "devices=" + n, "parallel={local_sgd: 8}", "accumulate=2"});
   for (const std::string& n : {counts[1], counts[2]}) {
     add({"device=cuda", "devices=" + n, "parallel={dp: {backend: gloo}}"});
     add({"device=cuda", "devices=" + n, "parallel={ddp: {backend: gloo, shard: optimizer}}",

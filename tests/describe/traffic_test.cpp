@@ -317,6 +317,11 @@ TEST_CASE("workers of several processes read what the plan says, to the byte") {
                        "clip_grad_norm=1"});
   check_workers(kImages, {"parallel=ddp", "devices=2", "cores=1", "sync_batch_norm=true"});
   check_workers(kMlp, {"parallel={pipeline: {stages: 2, chunks: 2, data_parallel: 2}}", "cores=1"});
+  check_workers(kMlp, {"parallel={local_sgd: 1}", "devices=2", "cores=1"});
+  check_workers(kMlp, {"parallel={local_sgd: 1}", "devices=2", "cores=2", "clip_grad_norm=1"});
+  check_workers(kMlp, {"parallel={local_sgd: 1}", "devices=2", "cores=2", "ema=0.9",
+                       "loss={cross_entropy: {weight: [1, 2, 1, 1, 3, 1, 1, 1, 0.5, 1]}}"});
+  check_workers(kImages, {"parallel={local_sgd: 1}", "devices=2", "cores=1"});
 }
 
 // What a fake GPU was told, in bytes.
