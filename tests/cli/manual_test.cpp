@@ -62,7 +62,7 @@ TEST_CASE("completion knows the keys of overrides and their values") {
   const std::string bash = dptrain({"completion", "bash"}).out;
   for (const char* part :
        {" epochs= ", " data.batch_size= ", " optimizer.lr= ", " data.dataset.path= ",
-        "    parallel) values='single dp ddp pipeline' ;;\n",
+        "    parallel) values='single dp ddp pipeline local_sgd' ;;\n",
         "    data.shuffle) values='true false' ;;\n"})
     CHECK_MESSAGE(has(bash, part), part);
   CHECK_FALSE(has(bash, "--row "));

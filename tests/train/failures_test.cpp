@@ -542,9 +542,11 @@ epochs: 2
 }
 
 TEST_CASE("a rank that is killed ends the run within a second, with one message") {
-  for (const size_t victim : {size_t{0}, size_t{1}}) {
+  for (const auto& [victim, mode] : {std::pair{size_t{0}, "ddp"}, std::pair{size_t{1}, "ddp"},
+                                     std::pair{size_t{1}, "{local_sgd: 8}"}}) {
     CAPTURE(victim);
-    Running r({"parallel=ddp", "devices=2"});
+    CAPTURE(mode);
+    Running r({fmt::format("parallel={}", mode), "devices=2"});
     const std::vector<pid_t> ranks = r.run.children();
     REQUIRE(ranks.size() == 2);
     const auto begin = std::chrono::steady_clock::now();
@@ -583,7 +585,9 @@ TEST_CASE("the error of a lost rank ends with the way to resume, where there is 
 
 TEST_CASE("Ctrl-C ends a run after a whole step, with its weights") {
   for (const std::vector<std::string>& how :
-       std::vector<std::vector<std::string>>{{"parallel=single"}, {"parallel=ddp", "devices=2"}}) {
+       std::vector<std::vector<std::string>>{{"parallel=single"},
+                                             {"parallel=ddp", "devices=2"},
+                                             {"parallel={local_sgd: 8}", "devices=2"}}) {
     CAPTURE(how[0]);
     Running r(how);
     r.run.send_group(SIGINT);
