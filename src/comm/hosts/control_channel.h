@@ -56,6 +56,7 @@ class ControlChannel {
   // From now on the run's end is the team's end. on_break: called once, by the channel's thread,
   // after the team was broken up by this host or another, to end waiting that the team does not
   // know of, such as a Link's; it must not use the channel. Call watch() once.
+  // REQUIRES: the team's memory outlives goodbye(), or this object.
   void watch(Team team, std::function<void()> on_break = {});
 
   // This host has ended as it should, or has told the others why not. Waits at most 2 s for the

@@ -165,13 +165,13 @@ TEST_CASE("a failure before the team is watched breaks it up when it is") {
   const auto hosts = pretended_hosts({1, 1});
   std::string reason;
   const auto errors = on_each_host(hosts, [&](const PretendedHost& p) {
+    OwnTeam own;  // outlives the channel
     const auto channel = join(p);
     if (p.world.host == 1) return;
     try {
       channel->all_gather("");
     } catch (const Error&) {
     }
-    OwnTeam own;
     channel->watch(own.team);
     reason = own.team.reason();
   });
