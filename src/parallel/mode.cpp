@@ -41,11 +41,12 @@ Topology place_workers(const ModeQuery& query, int preferred_replicas, bool proc
   out.shards = query.shards.value_or(out.replicas() * out.workers_per_device);
   out.reproducible = query.shards.has_value();
   out.per_replica_sampling = processes && !out.reproducible;
-  if (out.total_workers() > 1024)
+  if (out.total_workers() > 1024 * query.hosts)
     fail(Fault::spec,
-         "{} devices with {} cores each are {} workers; at most 1024 are possible, so lower "
+         "{} devices with {} cores each are {} workers; at most 1024 are possible{}, so lower "
          "`devices` or `cores`",
-         devices, out.workers_per_device, out.total_workers());
+         devices, out.workers_per_device, out.total_workers(),
+         query.hosts > 1 ? " on each host" : "");
   return out;
 }
 

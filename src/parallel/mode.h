@@ -24,6 +24,7 @@ struct ModeQuery {
   std::optional<int> shards;    // reproducible: {shards: n}
   int machine_cores = 1;        // cores that this process may use
   std::optional<int> world;     // number of ranks, if an external launcher started them
+  int hosts = 1;                // on which these ranks are
   int devices_per_replica = 1;  // on which its layers are placed
   bool gpus = false;            // devices are GPUs
 };

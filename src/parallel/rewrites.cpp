@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "parallel/gpu_exchange.h"
+#include "parallel/host_exchange.h"
 
 namespace dpt {
 namespace {
@@ -36,13 +37,8 @@ Plan share_within_replicas(Plan plan, const Topology& topology) {
   return plan;
 }
 
-// The update of CPU workers: a barrier before others' gradients are read, one before norm partials
-// are, and one after the weights are written. If replicas own their weights, only the loss is of
-// all replicas, which a barrier of all workers precedes.
-Plan share_on_cpus(Plan plan, const PlanTarget& target) {
-  const Topology& topology = target.topology;
-  if (topology.total_workers() == 1) return plan;
-  if (topology.replicas_own_weights()) return share_within_replicas(std::move(plan), topology);
+// Barriers of CPU workers before the update.
+Plan wait_before_update(Plan plan, const Topology& topology) {
   if (const auto sum = find(plan.prologue, PlanOp::sum); sum != plan.prologue.end())
     plan.prologue.insert(sum, barrier());
   bool still_read =
@@ -55,6 +51,18 @@ Plan share_on_cpus(Plan plan, const PlanTarget& target) {
   // point, while other workers may still read them.
   if (still_read && plan.accumulates && plan.stages.empty())
     plan.micro.push_back(barrier(When::between));
+  return plan;
+}
+
+// The update of CPU workers: a barrier before others' gradients are read, one before norm partials
+// are, and one after the weights are written. If replicas own their weights, only the loss is of
+// all replicas, which a barrier of all workers precedes.
+Plan share_on_cpus(Plan plan, const PlanTarget& target) {
+  const Topology& topology = target.topology;
+  if (topology.total_workers() == 1) return plan;
+  if (topology.replicas_own_weights()) return share_within_replicas(std::move(plan), topology);
+  plan = wait_before_update(std::move(plan), topology);
+  if (topology.hosts() > 1) return exchange_between_hosts(std::move(plan), target.host_buckets);
   const auto squares = std::ranges::find(plan.update, Quantity::squares, &PlanStep::quantity);
   if (squares != plan.update.end()) plan.update.insert(squares + 1, barrier(squares->when));
   plan.update.insert(find(plan.update, PlanOp::sum), barrier());

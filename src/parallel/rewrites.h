@@ -17,6 +17,8 @@ struct PlanTarget {
   bool by_host = false;
   // Each replica keeps the optimizer states of its piece of each bucket only.
   bool shards_states = false;
+  // With several hosts: into how many buckets the gradients are divided (parallel/host_sums.h).
+  size_t host_buckets = 0;
 
   // The gradients of each device of a replica: buckets, and what completes each of them with all
   // before it: an instruction of the backward part, or with stages an operation of the device's
@@ -46,7 +48,7 @@ Plan place_stages(Plan plan, const PlanTarget& target);
 
 // Adds what shares a step's gradients and weights: on CPUs barriers before gradients are summed and
 // after the weights are updated, each worker summing and updating its own range; on GPUs the
-// exchange between replicas.
+// exchange between replicas; with several hosts the exchange between these.
 Plan share_gradients(Plan plan, const PlanTarget& target);
 
 // Adds the average of the replicas' weights and optimizer states in steps with When::averaged, if

@@ -6,6 +6,30 @@
 
 namespace dpt {
 
+Rows Topology::ranks_of_host(int h) const {
+  const auto at = static_cast<size_t>(h);
+  if (first_ranks.empty()) return {0, ranks};
+  return {first_ranks[at], at + 1 < first_ranks.size() ? first_ranks[at + 1] : ranks};
+}
+
+Rows Topology::workers_of_host(int h) const {
+  const Rows own = ranks_of_host(h);
+  return {own.begin * workers_per_rank(), own.end * workers_per_rank()};
+}
+
+Rows Topology::shards_of_host(int h) const {
+  Rows out{shards, 0};
+  for (int s = 0; s < shards; ++s)
+    if (host_of_shard(s) == h) out = {std::min<int64_t>(out.begin, s), s + 1};
+  return out.end == 0 ? Rows{} : out;
+}
+
+int Topology::host_of_shard(int shard) const {
+  const int rank = rank_of(owner(shard));
+  const auto next = std::ranges::upper_bound(first_ranks, rank);
+  return first_ranks.empty() ? 0 : static_cast<int>(next - first_ranks.begin()) - 1;
+}
+
 int Topology::owner(int shard, int device) const {
   const auto lane = static_cast<int>(int64_t{shard} * replicas() * workers_per_device / shards);
   return (lane / workers_per_device * devices_per_replica + device) * workers_per_device +

@@ -1,5 +1,5 @@
-// The distribution of work: ranks (processes), devices per rank, workers (cores) per device, and
-// the shards of the global batch. A replica of the model is on one device, or on several
+// The distribution of work: hosts, ranks (processes), devices per rank, workers (cores) per device,
+// and the shards of the global batch. A replica of the model is on one device, or on several
 // consecutive ones (graph/graph.h, Note [stages]); worker w of each of its devices has the same
 // shards.
 //
@@ -36,6 +36,18 @@ struct Topology {
   // Steps after which replicas average their weights and optimizer states, each replica training
   // its own in between; 0: all replicas train the same weights.
   int64_t average_every = 0;
+  // The first rank of each host (machine), ascending from 0: the ranks of a host are consecutive,
+  // and hosts may have different numbers of them. Empty: all ranks are on one host.
+  std::vector<int> first_ranks{};
+  int host = 0;  // on which this process is
+
+  int hosts() const { return first_ranks.empty() ? 1 : static_cast<int>(first_ranks.size()); }
+  // The ranks, the workers and the shards of a host, as numbered over all hosts. A host that has
+  // more workers than there are shards per worker may have no shards.
+  Rows ranks_of_host(int h) const;
+  Rows workers_of_host(int h) const;
+  Rows shards_of_host(int h) const;
+  int host_of_shard(int shard) const;
 
   int total_workers() const { return ranks * devices_per_rank * workers_per_device; }
   int workers_per_rank() const { return devices_per_rank * workers_per_device; }

@@ -94,6 +94,24 @@ TEST_CASE("a replica's batch norm sums over the shards of its device, or over al
   }
 }
 
+TEST_CASE("hosts have consecutive ranks, their workers, and these workers' shards") {
+  Topology topology{.ranks = 5, .workers_per_device = 2, .shards = 8, .first_ranks = {0, 1, 4}};
+  CHECK(topology.hosts() == 3);
+  CHECK(topology.ranks_of_host(1) == Rows{1, 4});
+  CHECK(topology.workers_of_host(0) == Rows{0, 2});
+  CHECK(topology.workers_of_host(2) == Rows{8, 10});
+  CHECK(topology.shards_of_host(0) == Rows{0, 2});  // shard 2 is of worker 2 of 10
+  CHECK(topology.shards_of_host(1) == Rows{2, 7});
+  CHECK(topology.shards_of_host(2) == Rows{7, 8});
+  CHECK(topology.host_of_shard(6) == 1);
+  const Topology one{.ranks = 2, .shards = 2};
+  CHECK(one.hosts() == 1);
+  CHECK(one.workers_of_host(0) == Rows{0, 2});
+  CHECK(one.shards_of_host(0) == Rows{0, 2});
+  topology.shards = 2;
+  CHECK(topology.shards_of_host(2) == Rows{});
+}
+
 TEST_CASE("batches that do not fit the topology are refused") {
   const Topology even{.shards = 2, .reproducible = true};
   CHECK_THROWS_AS(rows_of_shards(even, {4, 4}), Error);  // reproducible runs have one common batch

@@ -39,8 +39,8 @@ std::string_view name_of(PlanOp op) {
 }
 
 std::string_view name_of(Quantity q) {
-  constexpr std::string_view kNames[] = {"",          "divisor", "loss",    "squares",
-                                         "gradients", "weights", "outputs", "decision"};
+  constexpr std::string_view kNames[] = {"",        "divisor", "loss",     "squares", "gradients",
+                                         "weights", "outputs", "decision", "results", "parts"};
   return kNames[static_cast<size_t>(q)];
 }
 
@@ -51,8 +51,9 @@ std::string text_of(const StageOp& op, bool several) {
 }
 
 std::string_view label_of(const PlanStep& s) {
-  constexpr std::string_view kLabels[] = {
-      "each shard", "loss device", "each worker", "first worker", "each GPU", "NCCL", "each host"};
+  constexpr std::string_view kLabels[] = {"each shard",   "loss device", "each worker",
+                                          "first worker", "each GPU",    "NCCL",
+                                          "each host",    "each leader"};
   constexpr std::string_view kScopes[] = {"all", "peers", "each rank"};
   if (s.op == PlanOp::barrier) return kScopes[static_cast<size_t>(s.scope)];
   return kLabels[static_cast<size_t>(s.actor)];
@@ -118,7 +119,8 @@ std::string name_of(const PlanStep& s) {
       return s.until < 0 ? std::string(name_of(s.part))
                          : fmt::format("{} to bucket {}", name_of(s.part), s.until);
     case PlanOp::sum:
-      return fmt::format("sum_{}", name_of(s.quantity));
+      return fmt::format("sum_{}{}", name_of(s.quantity),
+                         s.bucket < 0 ? "" : fmt::format(" of bucket {}", s.bucket));
     case PlanOp::copy_to_host:
       return fmt::format("copy {} to the host", name_of(s.quantity));
     case PlanOp::copy_from_host:
@@ -134,6 +136,9 @@ std::string name_of(const PlanStep& s) {
     case PlanOp::wait:
       if (s.actor == Actor::hosts) return "wait for its GPU";
       if (s.actor == Actor::gpus && s.chunk < 0) return "wait for the exchange";
+      if (s.actor == Actor::leaders)
+        return s.bucket < 0 ? fmt::format("wait for {}", name_of(s.quantity))
+                            : fmt::format("wait for bucket {}", s.bucket);
       break;
     case PlanOp::record:
       if (s.actor == Actor::gpus && s.chunk < 0) return "record for the exchange";
@@ -178,7 +183,10 @@ namespace {
 // the pass that updates it.
 std::string text_in(const Plan& plan, const PlanStep& s) {
   std::string out = name_of(s);
-  if (s.op == PlanOp::update && s.actor == Actor::workers) out = "sum_shards, update";
+  if (s.op == PlanOp::update && s.actor == Actor::workers && s.bucket < 0)
+    out = "sum_shards, update";
+  if (s.op == PlanOp::update && s.quantity == Quantity::parts)
+    out = fmt::format("sum_parts, update bucket {}", s.bucket);
   if (s.device >= 0)
     out += fmt::format(" {} device {}",
                        s.op == PlanOp::gather      ? "to"

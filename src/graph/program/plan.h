@@ -58,7 +58,7 @@ enum class PlanOp : uint8_t {
   reduce_scatter,
   all_gather,
   broadcast,
-  sum,     // over shards in the fixed tree, or over micro-batches
+  sum,     // over shards in the fixed tree, over micro-batches, or over the parts of hosts
   decide,  // whether the gradients are used, and how they are scaled
   update   // run the optimizer. CPUs sum gradients over shards in the same pass
 };
@@ -72,7 +72,9 @@ enum class Quantity : uint8_t {
   gradients,  // `bucket`: of one bucket; else all
   weights,
   outputs,
-  decision  // the state that follows from `decide`
+  decision,  // the state that follows from `decide`
+  results,   // each shard's loss and its part of the divisor, and whether the run shall stop
+  parts      // `bucket`: what hosts send of their gradients, for the elements that this host owns
 };
 
 // A typed instruction of a plan.
@@ -85,7 +87,8 @@ struct PlanStep {
     first,        // the first worker of each process
     gpus,         // each GPU's stream
     exchange,     // the stream of each GPU on which NCCL's calls are enqueued
-    hosts         // the thread that controls each GPU
+    hosts,        // the thread that controls each GPU
+    leaders       // the first worker of each machine, which exchanges data with those of others
   };
   // In which micro-batches or steps it is executed; always: in all.
   enum class When : uint8_t {
