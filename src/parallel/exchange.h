@@ -23,7 +23,8 @@ struct Exchange {
   enum class Backend { nccl, host };
   std::optional<Backend> backend;
   // Bucket size in MiB: gradients that GPUs sum together while the backward part computes others.
-  // The first bucket is 1 MiB, or `bucket_mib` if that is smaller, as in PyTorch.
+  // The first bucket is 1 MiB, or `bucket_mib` if that is smaller, as in PyTorch. With several
+  // hosts: gradients that these exchange together.
   std::optional<double> bucket_mib;
 };
 
@@ -39,7 +40,8 @@ struct GpuExchangeKeys {
                 "how GPUs exchange gradients, and activations between processes: by NCCL, or "
                 "by the CPUs through shared memory (gloo)")
         .optional("bucket_cap_mb", &Config::bucket_cap_mb,
-                  "MiB of gradients that NCCL sums at once during the backward pass; none: 25",
+                  "MiB of gradients that NCCL sums at once during the backward pass (none: 25), or "
+                  "that several machines exchange at once (none: 4 for each machine)",
                   kPositive);
   }
 

@@ -141,10 +141,11 @@ void place_on_gpus(Devices& out, const Spec& spec, const SessionQuery& query, Di
     if (!spec.graphs)
       d.error(spec.at("graphs"),
               "`graphs` is for CUDA devices, and this run is on a CPU; leave it out");
-    if (out.exchange.backend == Backend::nccl || out.exchange.bucket_mib)
+    const bool buckets = out.exchange.bucket_mib && out.topology.hosts() == 1;
+    if (out.exchange.backend == Backend::nccl || buckets)
       d.error(spec.parallel.where,
-              "`backend: nccl` and `bucket_cap_mb` are for GPUs; CPUs sum in the memory that they "
-              "share: leave them out, or write `device: cuda`");
+              "`backend: nccl` and `bucket_cap_mb` are for GPUs; the CPUs of one machine sum in "
+              "memory that they share: leave them out, or write `device: cuda`");
     return;
   }
   choose_gpus(out, spec.devices, query);

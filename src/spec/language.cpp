@@ -85,13 +85,19 @@ struct ClipKeys : ClipSpec {
 
 struct ReproducibleKeys {
   int64_t shards = 0;
+  std::optional<std::string> gradients;
   static KeyTable<ReproducibleKeys> keys() {
     return KeyTable<ReproducibleKeys>()
         .required(
             "shards", &ReproducibleKeys::shards,
             "number of shards that each global batch is split into, for any number of devices",
             Range{.text = "must be between 1 and 4096", .low = 1, .high = 4096})
-        .usage("", "reproducible: {shards: 8}");
+        .usage("", "reproducible: {shards: 8}")
+        .choice("gradients", &ReproducibleKeys::gradients, {"fused", "stored"},
+                "fused: gradients of linear weights are computed within the update where possible; "
+                "stored: all are stored and summed, which gives the same bits on several hosts. "
+                "None: fused on one host, stored on several")
+        .usage("", "reproducible: {shards: 8, gradients: stored}");
   }
 };
 
@@ -299,6 +305,7 @@ void add_machine(KeyTable<TopKeys>& t, const Registries& v) {
           [](TopKeys& s, const Node& n, Diagnostics& d) {
             const auto r = ReproducibleKeys::keys().decode(n, {"'reproducible'", n.where}, d);
             if (r.shards > 0) s.reproducible_shards = r.shards;
+            s.reproducible_gradients = r.gradients;
           },
           map_of<ReproducibleKeys>("none", true))
       .usage("", "reproducible: 8");

@@ -167,11 +167,12 @@ struct Spec {
   bool sync_batch_norm = false;  // compute batch norm's statistics over all replicas
   int64_t accumulate = 1;        // micro-batches per global batch
   DeviceSpec devices;
-  bool graphs = true;                          // on GPUs: capture steps as CUDA graphs
-  Choice parallel;                             // never empty: defaults to `single`
-  Choice precision;                            // never empty: defaults to `fp32`
-  std::string random = "counter";              // counter | torch
-  std::optional<int64_t> reproducible_shards;  // reproducible: {shards: 8}
+  bool graphs = true;                                 // on GPUs: capture steps as CUDA graphs
+  Choice parallel;                                    // never empty: defaults to `single`
+  Choice precision;                                   // never empty: defaults to `fp32`
+  std::string random = "counter";                     // counter | torch
+  std::optional<int64_t> reproducible_shards;         // reproducible: {shards: 8}
+  std::optional<std::string> reproducible_gradients;  // fused | stored; empty: depends on hosts
   EvaluateSpec evaluate;
   SaveSpec save;
   LogSpec log;
