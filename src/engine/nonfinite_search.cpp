@@ -39,6 +39,7 @@ NonFiniteReport NonFiniteSearch::run(const StepInput& input) {
     }
   }
   barrier();
+  gather();
   const NonFinite first = first_non_finite(buffers_, session_.devices.topology.shards);
   barrier();  // no worker may clear its findings before all have read them
   return describe_non_finite(session_.settings, session_.model, first);

@@ -44,6 +44,8 @@ class NonFiniteSearch {
   // On all workers, after each stage: returns when the next stage may read its results.
   virtual void pass_on(const StepInput& input, size_t micro, int stage) = 0;
   virtual void barrier() = 0;
+  // With several hosts, on all workers: brings what each shard found to all hosts.
+  virtual void gather() {}
 
   // Instruction `instruction` of the forward part made a non-finite value; only the first counts.
   void record(int64_t shard, size_t micro, int64_t instruction) const;

@@ -9,7 +9,8 @@ namespace dpt {
 namespace {
 
 int threads_of(const Topology& topology) {
-  return std::max(1, static_cast<int>(usable_cores().size()) / topology.ranks);
+  return std::max(1, static_cast<int>(usable_cores().size()) /
+                         static_cast<int>(topology.ranks_of_host(topology.host).count()));
 }
 
 }  // namespace

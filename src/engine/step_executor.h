@@ -123,8 +123,12 @@ class StepExecutor {
   // Before the first step of a resumed run: sets the number of past updates and the loss scaler.
   virtual void resume(int64_t /*updates*/, const GradientScaler::State&) {}
 
-  // Between two steps, on all workers. Afterwards the host's buffers hold the weights, the running
-  // statistics and the optimizer states, except for states that own_states() returns.
+  // With several hosts, on all workers, after the first host's buffers have been filled and before
+  // resume(): brings their weights and states to the other hosts.
+  virtual void receive_start() {}
+
+  // Between two steps, on all workers. Afterwards the first host's buffers hold the weights, the
+  // running statistics and the optimizer states, except for states that own_states() returns.
   virtual void gather() {}
   // Between two steps: calls f for each piece of each optimizer state that only this worker has.
   // `state`: the state's number; `begin`: the piece's first element in the flat buffers.

@@ -68,9 +68,20 @@ struct Group {
   }
 };
 
+// The numbers of the shard groups of this host.
+Rows own_groups(const Session& s) {
+  const Rows shards = s.devices.topology.shards_of_host(s.devices.topology.host);
+  const auto before = [&](int64_t shard) {
+    return std::ranges::count_if(s.model.shard_groups,
+                                 [&](const Rows& g) { return g.begin < shard; });
+  };
+  return {before(shards.begin), before(shards.end)};
+}
+
 size_t groups_of(const Session& s) {
-  return by_group(s) ? s.model.shard_groups.size()
-                     : static_cast<size_t>(s.devices.topology.total_workers());
+  const Topology& topology = s.devices.topology;
+  return static_cast<size_t>(by_group(s) ? own_groups(s).count()
+                                         : topology.workers_of_host(topology.host).count());
 }
 
 }  // namespace
@@ -83,9 +94,17 @@ size_t Arenas::bytes_on(const Session& s, int device) {
 
 Arenas::Arenas(const Session& s, std::byte* memory) {
   const Group layout(s);
-  for (size_t g = 0; g < s.model.shard_groups.size(); ++g) {
-    const int owner = s.devices.topology.owner(static_cast<int>(s.model.shard_groups[g].begin));
-    std::byte* at = memory + (by_group(s) ? g : static_cast<size_t>(owner)) * layout.bytes();
+  const Topology& topology = s.devices.topology;
+  const Rows own = own_groups(s);
+  const int64_t first_worker = topology.workers_of_host(topology.host).begin;
+  for (int64_t g = 0; g < std::ssize(s.model.shard_groups); ++g) {
+    if (g < own.begin || g >= own.end) {
+      regions_.emplace_back();  // another host's
+      continue;
+    }
+    const int first = static_cast<int>(s.model.shard_groups[static_cast<size_t>(g)].begin);
+    const int64_t arena = by_group(s) ? g - own.begin : topology.owner(first) - first_worker;
+    std::byte* at = memory + static_cast<size_t>(arena) * layout.bytes();
     std::vector<std::byte*> devices;
     for (const size_t bytes : layout.on) devices.push_back(std::exchange(at, at + bytes));
     add_group(s, devices);

@@ -24,10 +24,12 @@ struct Walk {
 struct Offsets {
   size_t stride, weight_stride, squares_stride, gradient_stride, half_stride, weights, states,
       gradients, halves, results, evaluations, non_finites, squares, sum_stride, sums, activations,
-      window, metrics_stride, metrics, measures, end;
+      window, metrics_stride, metrics, measures, staging, end;
   explicit Offsets(const Buffers::Sizes& s) {
     Walk walk;
     const auto shards = static_cast<size_t>(s.shards);
+    // A host without shards has a buffer, too: for the sums of the elements that it owns.
+    const auto own = s.own_shards ? static_cast<size_t>(std::max(1, s.own_shards->count)) : shards;
     // Elements between the starts of equal buffers.
     const auto stride_of = [](Checked elements, size_t size) {
       return (aligned(elements * size) + kCacheLine).size() / size;
@@ -41,8 +43,8 @@ struct Offsets {
     const Checked more_weights = Checked(replicas - 1) * weight_stride;
     weights = walk.take((more_weights + s.weights) * sizeof(float));
     states = walk.take(Checked(replicas) * s.states * stride * sizeof(float));
-    gradients = walk.take(Checked(shards) * gradient_stride * sizeof(float));
-    halves = walk.take(Checked(s.halved > 0 ? shards : 0) * half_stride * sizeof(uint16_t));
+    gradients = walk.take(Checked(own) * gradient_stride * sizeof(float));
+    halves = walk.take(Checked(s.halved > 0 ? own : 0) * half_stride * sizeof(uint16_t));
     results = walk.take(2 * shards * sizeof(ShardResult));
     evaluations = walk.take(shards * sizeof(ShardResult));
     non_finites = walk.take(shards * sizeof(NonFinite));
@@ -56,6 +58,7 @@ struct Offsets {
     metrics =
         s.metrics > 0 ? walk.take(Checked(shards) * metrics_stride * sizeof(double)) : walk.at;
     measures = s.measures > 0 ? walk.take(Checked(s.measures) * sizeof(double)) : walk.at;
+    staging = s.staging > 0 ? walk.take(s.staging) : walk.at;
     end = walk.at;
   }
 };
@@ -87,6 +90,8 @@ Buffers::Buffers(std::byte* memory, const Sizes& sizes) : sizes_(sizes) {
   metrics_stride_ = p.metrics_stride;
   metrics_ = reinterpret_cast<double*>(memory + p.metrics);
   measures_ = reinterpret_cast<double*>(memory + p.measures);
+  staging_ = memory + p.staging;
+  first_own_ = own_shards().first;
 }
 
 Buffers Buffers::of_replica(int replica) const {

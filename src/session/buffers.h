@@ -1,12 +1,13 @@
-// The layout of the memory that the workers of a run share: weights, optimizer states, a gradient
-// buffer for each shard, activations, and small results. All ranks of a machine map the same
-// memory. If replicas own their weights (Topology::replicas_own_weights), each has weights, states
-// and norm partials, and Buffers refers to those of one replica: the first, unless of_replica()
-// names another.
+// The layout of the memory that the workers of a machine share: weights, optimizer states, a
+// gradient buffer for each of its shards, activations, and small results of all shards. All ranks
+// of a machine map the same memory. If replicas own their weights (Topology::replicas_own_weights),
+// each has weights, states and norm partials, and Buffers refers to those of one replica: the
+// first, unless of_replica() names another.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "backend/cpu/simd/simd.h"
@@ -34,6 +35,11 @@ struct alignas(kCacheLine) NonFinite {
 // Size of Buffers::window(): elements of workers' own optimizer states that are exchanged at once.
 inline constexpr size_t kStateWindow = 16384;
 
+// Shards [first, first + count).
+struct ShardRange {
+  int first = 0, count = 0;
+};
+
 class Buffers {
  public:
   struct Sizes {
@@ -44,11 +50,14 @@ class Buffers {
     int states = 0;
     int replicas = 1;  // that own their weights; 1: there is one copy
     int shards = 1;
+    // Whose gradients are stored here: with several hosts, those of this host.
+    std::optional<ShardRange> own_shards = {};  // empty: all
     size_t sums = 0;         // bytes per shard, for sync points (program.h, Note [sync points])
     size_t activations = 0;  // bytes of all arenas
     size_t window = 0;       // elements of window()
     size_t metrics = 0;      // elements of each metrics()
     size_t measures = 0;     // elements of measures()
+    size_t staging = 0;      // bytes of staging()
   };
   static size_t bytes(const Sizes& sizes);
 
@@ -64,10 +73,14 @@ class Buffers {
   const Sizes& sizes() const { return sizes_; }
   float* weights() const { return weights_; }
   float* state(int i) const { return states_ + static_cast<size_t>(i) * stride_; }
+  // REQUIRES: one of own_shards().
   float* gradient(int shard) const {
-    return gradients_ + static_cast<size_t>(shard) * gradient_stride_;
+    return gradients_ + static_cast<size_t>(shard - first_own_) * gradient_stride_;
   }
-  uint16_t* halves(int shard) const { return halves_ + static_cast<size_t>(shard) * half_stride_; }
+  uint16_t* halves(int shard) const {
+    return halves_ + static_cast<size_t>(shard - first_own_) * half_stride_;
+  }
+  ShardRange own_shards() const { return sizes_.own_shards.value_or(ShardRange{0, sizes_.shards}); }
   // Elements between the gradient buffers of consecutive shards.
   size_t gradient_stride() const { return gradient_stride_; }
   std::byte* sums(int shard) const { return sums_ + static_cast<size_t>(shard) * sum_stride_; }
@@ -85,6 +98,8 @@ class Buffers {
   std::byte* activations() const { return activations_; }
   std::span<float> window() const { return {window_, sizes_.window}; }
   double* squares() const { return squares_; }  // one partial sum per chunk of gradients
+  // What arrives of other hosts' gradients (session/host_layout.h).
+  std::byte* staging() const { return staging_; }
   // What is measured of the gradients (engine/cpu/gradient_meter.h).
   std::span<double> measures() const { return {measures_, sizes_.measures}; }
 
@@ -100,7 +115,8 @@ class Buffers {
   ShardResult *results_, *evaluations_;
   NonFinite* non_finites_;
   double *squares_, *metrics_, *measures_;
-  std::byte *sums_, *activations_;
+  std::byte *sums_, *activations_, *staging_;
+  int first_own_ = 0;
 };
 
 }  // namespace dpt

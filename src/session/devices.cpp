@@ -1,5 +1,8 @@
 #include "session/devices.h"
 
+#include <string>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "base/machine.h"
@@ -27,9 +30,48 @@ ModeQuery mode_query(const Devices& devices, const RunSettings& settings,
     if (!q.devices && !query.world && mode.name != "single" && !mode.pipeline)
       q.devices = devices.gpus.count > 0 ? devices.gpus.count : kGpusOfPlans;
   }
+  if (query.hosts) q.hosts = static_cast<int>(query.hosts->first_ranks.size());
+  if (query.hosts) q.machine_cores = query.hosts->cores_per_rank * query.world.value_or(1);
   q.world = query.world;
   q.devices_per_replica = devices_of(spec.model);
   return q;
+}
+
+// Whether the mode can span the hosts of the query. Reports to `d` what it cannot do there.
+void check_hosts(const Devices& devices, const RunSettings& settings, Diagnostics& d) {
+  const Spec& spec = settings.spec;
+  const Topology& topology = devices.topology;
+  const auto refuse = [&](Span where, std::string_view why) { d.error(where, std::string(why)); };
+  if (!settings.mode->processes)
+    refuse(spec.parallel.where,
+           fmt::format("parallel mode '{}' is one process on one machine, whose threads share "
+                       "memory; on several machines write `parallel: ddp`",
+                       settings.mode->name));
+  if (topology.replicas_own_weights())
+    refuse(spec.parallel.where,
+           "replicas that average their weights cannot span several machines yet; write "
+           "`parallel: ddp`");
+  if (devices.on_gpu())
+    refuse(spec.at("device"),
+           "GPUs of several machines cannot train together yet; write `device: cpu`");
+  if (devices.stages_are_processes())
+    refuse(spec.parallel.where,
+           "on several machines the stages of a replica must be threads of one rank: leave "
+           "`processes` out, and start one rank for each replica");
+  if (spec.sync_batch_norm && topology.devices_per_replica > 1)
+    refuse(spec.at("sync_batch_norm"),
+           "sums over several machines only if a replica has one device; leave it out, or put all "
+           "layers on one device");
+  if (spec.reproducible_gradients == "fused")
+    refuse(spec.at("reproducible.gradients"),
+           "fused gradients are computed from the activations of all shards, which other machines "
+           "do not have; write `gradients: stored`");
+  if (spec.log.grad_norms)
+    refuse(spec.at("log.grad_norms"), "is measured on one machine only; leave it out");
+  if (spec.log.noise_scale)
+    refuse(spec.at("log.noise_scale"), "is measured on one machine only; leave it out");
+  if (topology.workers_of_host(topology.host).count() == 0)
+    refuse(spec.parallel.where, "a machine has no rank");
 }
 
 // Sets what the mode determines: topology, exchange and pipeline.
@@ -39,12 +81,16 @@ void place(Devices& out, const RunSettings& settings, const SessionQuery& query,
   const ModeQuery q = mode_query(out, settings, query);
   if (mode.pipeline) out.pipeline = mode.pipeline(parallel.settings);
   if (mode.exchange) out.exchange = mode.exchange(parallel.settings);
-  if (query.world && *query.world > 1 && !mode.processes)
+  if (query.world && *query.world > 1 && !mode.processes && !query.hosts)
     d.error(parallel.where,
             fmt::format("{} ranks were started, but parallel mode '{}' is one process; write "
                         "`parallel: ddp`, or start one",
                         *query.world, mode.name));
   report_spec_error(d, parallel.where, [&] { out.topology = mode.topology(parallel.settings, q); });
+  if (!query.hosts || query.hosts->first_ranks.size() < 2) return;
+  out.topology.first_ranks = query.hosts->first_ranks;
+  out.topology.host = query.hosts->host;
+  check_hosts(out, settings, d);
 }
 
 }  // namespace

@@ -28,7 +28,10 @@ struct Devices {
   }
   // Whether the shared buffers have no optimizer states, because CPU workers keep them for
   // themselves. GPUs copy theirs to the buffers, sharded or not (StepExecutor::gather).
-  bool own_states() const { return exchange.shard_states && !on_gpu(); }
+  bool own_states() const {
+    // Several hosts share the states out by themselves: each has those of its elements.
+    return exchange.shard_states && !on_gpu() && topology.hosts() == 1;
+  }
   // The stages of a replica are in different processes, one device each.
   bool stages_are_processes() const {
     return topology.devices_per_rank < topology.devices_per_replica;

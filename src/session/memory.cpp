@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "session/arenas.h"
+#include "session/host_layout.h"
 #include "session/later_gradients.h"
 #include "session/measure_layout.h"
 
@@ -27,10 +28,11 @@ void add_parameters(const RunSettings& settings, const Devices& devices,
   const double copies = devices.on_gpu()
                             ? (batches.train->accumulate() > 1 ? 2 : 1) + halves
                             : devices.topology.shards * (1 + halves) / devices.topology.replicas();
-  // CPUs of a machine partition the states, but the machine still stores all of them.
+  // CPUs of a machine partition the states, but the machine still stores all of them; several
+  // machines store a part each.
   const double states = settings.states() / (devices.on_gpu() && devices.exchange.shard_states
                                                  ? double{1} * devices.topology.replicas()
-                                                 : 1);
+                                                 : double{1} * devices.topology.hosts());
   for (size_t p = 0; p < model.graph.parameters.size(); ++p) {
     const double bytes = static_cast<double>(model.graph[model.graph.parameters[p]].desc.bytes());
     DeviceUse& use = device(model.graph.parameters[p]);
@@ -50,6 +52,12 @@ void add_parameters(const RunSettings& settings, const Devices& devices,
         }));
 }
 
+std::optional<ShardRange> own_shards(const Topology& topology) {
+  if (topology.hosts() == 1) return {};
+  const Rows own = topology.shards_of_host(topology.host);
+  return ShardRange{static_cast<int>(own.begin), static_cast<int>(own.count())};
+}
+
 }  // namespace
 
 Buffers::Sizes buffer_sizes(const Session& s) {
@@ -66,11 +74,13 @@ Buffers::Sizes buffer_sizes(const Session& s) {
           .states = s.devices.own_states() ? 0 : s.settings.states(),
           .replicas = s.devices.topology.replicas_own_weights() ? s.devices.topology.replicas() : 1,
           .shards = s.devices.topology.shards,
+          .own_shards = own_shards(s.devices.topology),
           .sums = sums,
           .activations = s.devices.on_gpu() ? 0 : Arenas::bytes(s),
           .window = s.devices.own_states() ? std::min(kStateWindow, s.model.layout.trainable) : 0,
           .metrics = s.metrics.size(),
-          .measures = MeasureLayout(s.settings.spec, s.devices, s.model).elements()};
+          .measures = MeasureLayout(s.settings.spec, s.devices, s.model).elements(),
+          .staging = s.devices.topology.hosts() > 1 ? HostLayout(s).staging_bytes() : 0};
 }
 
 std::vector<DeviceUse> device_uses(const Session& s) {
@@ -79,9 +89,13 @@ std::vector<DeviceUse> device_uses(const Session& s) {
   for (int stage = 0; stage < s.model.graph.stages(); ++stage)
     out[static_cast<size_t>(devices[static_cast<size_t>(stage)])].stages.push_back(stage);
   add_parameters(s.settings, s.devices, s.batches, s.model, out);
+  const Topology& topology = s.devices.topology;
+  const int64_t replicas =  // on this host
+      topology.ranks_of_host(topology.host).count() * topology.devices_per_rank /
+      topology.devices_per_replica;
   for (int d = 0; d < s.devices.topology.devices_per_replica; ++d)
     out[static_cast<size_t>(d)].activations =
-        static_cast<double>(Arenas::bytes_on(s, d)) / s.devices.topology.replicas();
+        static_cast<double>(Arenas::bytes_on(s, d)) / static_cast<double>(replicas);
   return out;
 }
 

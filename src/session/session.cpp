@@ -78,6 +78,32 @@ void check_batch_norm(const Session& s, Diagnostics& d) {
                     batch + 1, s.batches.test->steps(), s.data.evaluated_set()));
 }
 
+// Whether the first shard has none of the samples of some micro-batch.
+bool leaves_first_shard_empty(const BatchPartitioner& batches, int64_t batch) {
+  StepRows rows;
+  batches.step(batch, rows);
+  return std::ranges::any_of(rows.micro, [](const std::vector<ShardRows>& micro) {
+    return micro[0].rows.count() == 0 && std::ranges::any_of(micro, [](const ShardRows& shard) {
+             return shard.rows.count() > 0;
+           });
+  });
+}
+
+// Running statistics are updated where the first sample of a micro-batch is. With several hosts,
+// the first one has them.
+void check_statistics_of_hosts(const Session& s, Diagnostics& d) {
+  if (s.devices.topology.hosts() == 1 || s.model.graph.buffers.empty()) return;
+  const int64_t steps = s.batches.train->steps();
+  for (const int64_t batch : {int64_t{0}, std::max<int64_t>(0, steps - 2), steps - 1})
+    if (leaves_first_shard_empty(*s.batches.train, batch))
+      return d.error(s.settings.spec.at("data.batch_size"),
+                     fmt::format("batch {} of {} has fewer samples than there are shards, so the "
+                                 "first machine, which updates the running statistics of batch "
+                                 "norm, would have none; use a larger batch_size, fewer shards, "
+                                 "or `drop_last: true`",
+                                 batch + 1, steps));
+}
+
 // Devices must be numbered without gaps, and each stage must compute something.
 void check_placement(const Spec& spec, const Devices& devices, const CompiledModel& model,
                      Diagnostics& d) {
@@ -146,6 +172,7 @@ std::unique_ptr<const Session> make_session(Spec given, const SessionQuery& quer
   if (d.ok()) s.metrics = metrics_of(s.settings, s.data, s.model, d);
   if (d.ok()) s.parameter_groups = parameter_groups_of(s.settings, s.batches, s.model, d);
   if (d.ok()) check_batch_norm(s, d);
+  if (d.ok()) check_statistics_of_hosts(s, d);
   if (d.ok()) check_placement(s.settings.spec, s.devices, s.model, d);
   if (!d.ok()) return nullptr;
   s.plan = make_plan(s);

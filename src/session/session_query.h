@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "backend/cuda/interface/load.h"
 
@@ -13,6 +14,14 @@ struct SessionData;
 struct SessionQuery {
   // Number of ranks that an external launcher started; empty: dptrain starts its own.
   std::optional<int> world{};
+  // The hosts (machines) on which these ranks run; empty: one. REQUIRES: world.
+  struct Hosts {
+    std::vector<int> first_ranks;  // of each host, as in Topology
+    int host = 0;                  // this one
+    // Cores for each rank if the spec does not say: the fewest that any host has.
+    int cores_per_rank = 1;
+  };
+  std::optional<Hosts> hosts{};
   bool runs = true;                       // false: only described, so GPUs need not exist
   std::optional<cuda::GpuSurvey> gpus{};  // used instead of asking CUDA
   // Synthetic data sets are sized but not generated: the session can be described, but not run.

@@ -113,6 +113,24 @@ std::vector<std::vector<UpdatePiece>> partition_update(const Program& program,
   return out;
 }
 
+std::vector<std::vector<UpdatePiece>> partition_update(const ElementOwners& owners,
+                                                       const Topology& topology) {
+  std::vector<std::vector<UpdatePiece>> out(static_cast<size_t>(topology.total_workers()));
+  for (int host = 0; host < owners.hosts(); ++host) {
+    const Rows workers = topology.workers_of_host(host);
+    for (size_t b = 0; b < owners.buckets(); ++b) {
+      const Bucket piece = owners.piece(b, host);
+      for (int64_t w = workers.begin; w < workers.end; ++w) {
+        const Bucket own = part_of(piece, w - workers.begin, workers.count(), owners.multiple());
+        if (own.count() > 0)
+          out[static_cast<size_t>(w)].push_back(
+              {.begin = own.begin, .end = own.end, .bucket = static_cast<int>(b)});
+      }
+    }
+  }
+  return out;
+}
+
 std::vector<UpdateRange> stored_ranges(const Graph& graph, const FlatLayout& layout,
                                        const std::function<bool(int stage)>& chosen) {
   const std::vector<int> homes = graph.homes();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/program/program.h"
+#include "parallel/host_sums.h"
 #include "parallel/topology.h"
 
 namespace dpt {
@@ -19,6 +20,7 @@ struct UpdatePiece {
   int gradient_instruction = -1;
   int64_t first_row = 0;  // fused: rows of the parameter, `columns` elements each
   int64_t rows = 0, columns = 0;
+  int bucket = -1;  // with several hosts: of the gradients (parallel/host_sums.h)
 };
 
 // The pieces of each worker. Every element below layout.trainable that belongs to a parameter is in
@@ -28,6 +30,11 @@ struct UpdatePiece {
 // program: for any number of samples.
 std::vector<std::vector<UpdatePiece>> partition_update(const Program& program,
                                                        const FlatLayout& layout, int64_t batch,
+                                                       const Topology& topology);
+
+// With several hosts: the pieces of each worker of all hosts, the elements of each bucket that its
+// host owns divided evenly over the host's workers. All gradients are stored.
+std::vector<std::vector<UpdatePiece>> partition_update(const ElementOwners& owners,
                                                        const Topology& topology);
 
 // A pointer p such that p + begin is `first`, for code that indexes flat buffers by their own

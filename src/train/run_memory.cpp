@@ -11,15 +11,15 @@
 #include "base/units.h"
 #include "engine/compressed.h"
 #include "engine/own_states.h"
+#include "session/host_layout.h"
 #include "session/later_gradients.h"
 #include "session/memory.h"
-#include "session/update_partition.h"
 #include "train/shared_layout.h"
 
 namespace dpt {
 namespace {
 
-// The memory that all workers share.
+// The memory that all workers of this machine share.
 MemoryEstimate shared_memory_of(const Session& s) {
   const Buffers::Sizes sizes = buffer_sizes(s);
   constexpr double kFloat = sizeof(float);
@@ -27,10 +27,13 @@ MemoryEstimate shared_memory_of(const Session& s) {
   m.weights = kFloat * static_cast<double>(sizes.weights) * sizes.replicas;
   m.gradients = (kFloat * static_cast<double>(sizes.stored) +
                  sizeof(uint16_t) * static_cast<double>(sizes.halved)) *
-                sizes.shards;
-  m.states = kFloat * static_cast<double>(sizes.trainable) * s.settings.states() * sizes.replicas;
+                sizes.own_shards.value_or(ShardRange{0, sizes.shards}).count;
+  const double states =
+      kFloat * static_cast<double>(sizes.trainable) * s.settings.states() * sizes.replicas;
+  // Of states that other hosts have, this one has address space, but no pages.
+  m.states = states / s.devices.topology.hosts();
   m.activations = static_cast<double>(sizes.activations);
-  m.shared = static_cast<double>(SharedLayout(s).bytes) - m.activations;
+  m.shared = static_cast<double>(SharedLayout(s).bytes) - m.activations - (states - m.states);
   return m;
 }
 
@@ -86,15 +89,19 @@ double worker_bytes(const Session& s, const KernelBytes& kernels) {
   constexpr double kCode = 250 * kKiB;    // pages of the program that only a step touches
   constexpr double kRank = 150 * kKiB;    // pages that a rank's process copied on write
   constexpr double kThread = 130 * kKiB;  // stack, and the thread's glibc heap
-  const double ranks = s.devices.topology.ranks, workers = s.devices.topology.total_workers();
+  const Topology& topology = s.devices.topology;
+  const Rows own_workers = topology.workers_of_host(topology.host);
+  const auto ranks = static_cast<double>(topology.ranks_of_host(topology.host).count()),
+             workers = static_cast<double>(own_workers.count());
   double out = ranks > 1 ? ranks * kRank : kCode;  // with several ranks, file pages are not counted
   out += (workers - ranks) * kThread;
   // The next epoch's order is made while the last one still exists; with per-replica sampling, each
   // rank derives its own from a common order.
   const double order = sizeof(uint32_t) * static_cast<double>(s.data.train_samples());
   out += order * (s.batches.train->per_replica_sampling() ? ranks + 2 : 2 * ranks);
-  for (const auto& share : partition_update(s.model.programs.begin()->second, s.model.layout,
-                                            s.batches.global_batch, s.devices.topology)) {
+  const std::vector<std::vector<UpdatePiece>> pieces = update_pieces(s);
+  for (int64_t w = own_workers.begin; w < own_workers.end; ++w) {
+    const std::vector<UpdatePiece>& share = pieces[static_cast<size_t>(w)];
     out += kFloat * static_cast<double>(tile_elements(share));
     if (s.devices.own_states())
       out += kFloat * static_cast<double>(OwnStates::elements(share)) * s.settings.states();

@@ -28,10 +28,10 @@ Order make_order(RankState& rank, int64_t epoch) {
   if (topology.per_replica_sampling) {
     // As with DistributedSampler, the seed is 0 whatever torch.manual_seed was.
     draw_base_seed(rank.generator);
-    return of_samples(s,
-                      distributed_order(s.batches.train->assignment(),
-                                        topology.replica(rank.rank * topology.workers_per_rank()),
-                                        data.shuffle, 0, epoch_index));
+    return of_samples(
+        s, distributed_order(s.batches.train->assignment(),
+                             topology.replica(rank.number() * topology.workers_per_rank()),
+                             data.shuffle, 0, epoch_index));
   }
   const bool kept = data.shuffle && !data.reshuffle;
   Order order;

@@ -8,7 +8,9 @@
 namespace dpt {
 
 TeamShape team_shape(const Devices& devices) {
-  return {.ranks = devices.topology.ranks, .workers_per_rank = devices.topology.workers_per_rank()};
+  const Topology& topology = devices.topology;
+  return {.ranks = static_cast<int>(topology.ranks_of_host(topology.host).count()),
+          .workers_per_rank = topology.workers_per_rank()};
 }
 
 SharedLayout::SharedLayout(const Session& s, size_t decision_bytes)

@@ -1,5 +1,5 @@
-// The layout of the memory that all workers of a run share: the team's header, rank 0's decision
-// for ranks started by a launcher, the state of GPU communication, and the buffers.
+// The layout of the memory that all workers of a machine share: the team's header, rank 0's
+// decision for ranks started by a launcher, the state of GPU communication, and the buffers.
 #pragma once
 
 #include <cstddef>

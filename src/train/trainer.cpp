@@ -33,9 +33,12 @@ std::unique_ptr<StepExecutor> make_executor(RankState& rank, int worker, PlanSte
   const StepExecutor::Samples samples{rank.train.get(), rank.test.get()};
   if (s.devices.on_gpu())
     return make_gpu_executor(s, rank.buffers, rank.team, worker, rank.gpus, samples, clock);
-  const bool first = worker % s.devices.topology.workers_per_rank() == 0;
-  return std::make_unique<Executor>(s, rank.buffers, rank.team, worker,
-                                    first ? &rank.generator : nullptr, samples, clock, trace);
+  const Topology& topology = s.devices.topology;
+  const bool first = worker % topology.workers_per_rank() == 0;
+  const int number = worker + static_cast<int>(topology.workers_of_host(topology.host).begin);
+  return std::make_unique<Executor>(s, rank.buffers, rank.team, number,
+                                    first ? &rank.generator : nullptr, samples, clock, trace,
+                                    worker == 0 ? rank.link : nullptr);
 }
 
 class Worker : private StepLoop {
@@ -69,6 +72,7 @@ class Worker : private StepLoop {
 
  private:
   Outcome train() {
+    executor_->receive_start();
     if (rank_.resumed) resume(*rank_.resumed);
     rank_.team.barrier(worker_);  // every worker is ready, and the initial weights are in place
     if (reporter_) reporter_->begin({.step = out_.steps, .epoch = epoch_, .of_epoch = done_});
@@ -225,7 +229,9 @@ class Worker : private StepLoop {
   // learn it in that step. After the step, pauses() is true on every worker.
   void pause_by_time(int64_t number) {
     const double interval = 60 * session_.settings.spec.save.every_minutes.value_or(0);
-    if (worker_ != 0 || !rank_.checkpoints || interval == 0 || number < next_look_) return;
+    if (worker_ != 0 || session_.devices.topology.host != 0 || !rank_.checkpoints ||
+        interval == 0 || number < next_look_)
+      return;
     const double now = now_s();
     if (now - saved_s_ >= interval) rank_.team.publish_pause(next_whole(number));
     // Look at the clock less often: reading it costs a few percent of a one-microsecond step.
@@ -465,9 +471,11 @@ RankState::RankState(const Session& s, const Buffers& b, Team t, int r, const Ge
       generator(g),
       drawn_by(g) {
   if (s.data.train.reader)
-    train = std::make_unique<PrefetchStream>(s.data.train, *s.batches.train, s.devices.topology, r);
+    train = std::make_unique<PrefetchStream>(s.data.train, *s.batches.train, s.devices.topology,
+                                             number());
   if (s.data.test && s.data.test->reader)
-    test = std::make_unique<PrefetchStream>(*s.data.test, *s.batches.test, s.devices.topology, r);
+    test = std::make_unique<PrefetchStream>(*s.data.test, *s.batches.test, s.devices.topology,
+                                            number());
 }
 
 Outcome train_worker(RankState& rank, int worker, const WorkerObservers& observers) {

@@ -22,7 +22,7 @@
 
 namespace dpt {
 
-// What the workers of one rank share, besides the buffers that all ranks share.
+// What the workers of one rank share, besides the buffers that all ranks of the machine share.
 struct RankState {
   RankState(const Session& session, const Buffers& buffers, Team team, int rank,
             const Generator& generator);
@@ -30,11 +30,17 @@ struct RankState {
   const Session& session;
   Buffers buffers;
   Team team;
-  int rank;
-  int cores;            // that this process may use; workers are bound to one each later
-  Generator generator;  // PyTorch's global one, after drawing the initial weights
-  Generator drawn_by;   // the same, before it drew the last order
-  Order order;          // of this epoch; the first worker writes it while the others wait
+  int rank;  // in the team: among the ranks of this host
+  // Among the ranks of all hosts.
+  int number() const {
+    const Topology& topology = session.devices.topology;
+    return rank + static_cast<int>(topology.ranks_of_host(topology.host).begin);
+  }
+  Link* link = nullptr;  // to other hosts, on the first rank of each; null: one host
+  int cores;             // that this process may use; workers are bound to one each later
+  Generator generator;   // PyTorch's global one, after drawing the initial weights
+  Generator drawn_by;    // the same, before it drew the last order
+  Order order;           // of this epoch; the first worker writes it while the others wait
   std::unique_ptr<PrefetchStream> train, test;  // for data sets whose samples are made on demand
   GpuAccess gpus{};                             // for sessions on GPUs
   CheckpointStore* checkpoints = nullptr;       // null: none are written; the same on every rank
@@ -61,9 +67,9 @@ struct WorkerObservers {
   Trace* trace = nullptr;          // of a run that writes a timeline
 };
 
-// Trains to the end. Every worker of every rank calls it, each on its own thread. Throws
-// Error{diverged} on every worker, with step and layer, when a loss is not finite; nothing of that
-// step is in the weights then.
+// Trains to the end. Every worker of every rank calls it, each on its own thread. worker: its
+// number in the team. Throws Error{diverged} on every worker, with step and layer, when a loss is
+// not finite; nothing of that step is in the weights then.
 Outcome train_worker(RankState& rank, int worker, const WorkerObservers& observers);
 
 }  // namespace dpt

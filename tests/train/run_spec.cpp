@@ -6,37 +6,16 @@
 #include <sstream>
 
 #include <doctest/doctest.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/fail.h"
 #include "data/folder.h"
+#include "train/redirect.h"
 #include "train/run.h"
 #include "train/run_directories.h"
 
 namespace dpt {
 namespace {
-
-// Sends a descriptor's output to a file for as long as it lives.
-class Redirect {
- public:
-  Redirect(int fd, const std::string& path) : fd_(fd), saved_(dup(fd)) {
-    std::fflush(nullptr);
-    const int file = open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
-    dup2(file, fd);
-    close(file);
-  }
-  ~Redirect() {
-    std::fflush(nullptr);
-    dup2(saved_, fd_);
-    close(saved_);
-  }
-  Redirect(const Redirect&) = delete;
-  Redirect& operator=(const Redirect&) = delete;
-
- private:
-  int fd_, saved_;
-};
 
 int train(const std::string& path, const std::vector<std::string>& overrides, const RunIn& where,
           const OpenGpu& gpu) {
@@ -123,6 +102,17 @@ std::unique_ptr<const Session> session_of(const std::string& yaml,
              : nullptr;
   REQUIRE_MESSAGE(session, d.render());
   return session;
+}
+
+std::string errors_of_session(const std::string& yaml, const std::vector<std::string>& overrides,
+                              const SessionQuery& query, std::unique_ptr<const Session>& out) {
+  const Folder folder;
+  folder.write("t.yaml", yaml);
+  std::vector<std::unique_ptr<SourceFile>> files;
+  Diagnostics d;
+  Spec spec = load_spec(folder.file("t.yaml"), overrides, registries(), files, d, nullptr);
+  if (d.ok()) out = make_session(std::move(spec), query, d);
+  return d.ok() ? "" : d.render();
 }
 
 void same(const Ran& a, const Ran& b) {

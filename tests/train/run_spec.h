@@ -60,6 +60,10 @@ std::unique_ptr<const Session> session_of(const std::string& yaml,
                                           const std::vector<std::string>& overrides,
                                           bool fake_gpus = false);
 
+// Makes `out`, the session of a whole spec under these circumstances; returns what is wrong with it.
+std::string errors_of_session(const std::string& yaml, const std::vector<std::string>& overrides,
+                              const SessionQuery& query, std::unique_ptr<const Session>& out);
+
 // Checks that both ended well, with the same weights and losses to the bit.
 void same(const Ran& a, const Ran& b);
 

@@ -1,5 +1,6 @@
 #include "engine/cpu/evaluation.h"
 
+#include "engine/cpu/host_exchange.h"
 #include "engine/evaluation.h"
 
 namespace dpt {
@@ -53,7 +54,7 @@ void CpuEvaluation::run_batch_with_sync_points(const StepInput& input) {
                    {.part = Part::forward, .micro = micro, .kind = ProgramKind::test});
   for (const int g : worker_.own) end(g, micro);
   // The next batch overwrites the sums.
-  if (sync_points_.waits()) worker_.team.barrier(worker_.number);
+  if (sync_points_.waits()) worker_.team.barrier(worker_.team_number);
 }
 
 // Batches move through the stages like the chunks of a training step. A stage's slot is free again
@@ -86,9 +87,10 @@ Evaluation CpuEvaluation::run(const StepExecutor::BatchesDone& done) {
   const Session& session = worker_.session;
   const BatchPartitioner& batches = *session.batches.test;
   const std::vector<uint32_t> order = session.data.test_order();
+  worker_.among_hosts([](HostExchange& e) { e.send_statistics(); });
   if (prefetch_ != nullptr) {
     if (worker_.number % session.devices.topology.workers_per_rank() == 0) prefetch_->begin(order);
-    worker_.team.rank_barrier(worker_.number);
+    worker_.team.rank_barrier(worker_.team_number);
   }
   if (worker_.stages.has_last())
     for (const int g : worker_.own)
@@ -108,7 +110,9 @@ Evaluation CpuEvaluation::run(const StepExecutor::BatchesDone& done) {
     if (done) done(batch + 1);
   }
   if (in_stages) posts_.end_evaluation(batches.steps());
-  return end_evaluation(session, worker_.buffers, [&] { worker_.team.barrier(worker_.number); });
+  worker_.among_hosts([](HostExchange& e) { e.gather_evaluation(); });
+  return end_evaluation(session, worker_.buffers,
+                        [&] { worker_.team.barrier(worker_.team_number); });
 }
 
 }  // namespace dpt

@@ -10,6 +10,7 @@ namespace dpt {
 namespace {
 
 PlanStepClock::Kind kind_of(std::span<const PlanStep> run) {
+  if (run[0].actor == PlanStep::Actor::leaders) return PlanStepClock::exchange;
   if (run[0].actor != PlanStep::Actor::workers) return PlanStepClock::compute;
   const bool updates = std::ranges::count(run, PlanOp::update, &PlanStep::op) > 0;
   return updates ? PlanStepClock::update : PlanStepClock::exchange;
@@ -24,7 +25,8 @@ std::vector<std::span<const PlanStep>> runs_of(const Plan::Steps& steps) {
 }  // namespace
 
 Executor::Executor(const Session& session, const Buffers& buffers, Team team, int worker,
-                   Generator* masks, const Samples& samples, PlanStepClock* clock, Trace* trace)
+                   Generator* masks, const Samples& samples, PlanStepClock* clock, Trace* trace,
+                   Link* link)
     : worker_(session, buffers, team, worker, clock, trace),
       bindings_(worker_),
       sync_points_(worker_, bindings_),
@@ -40,6 +42,7 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
       prologue_(runs_of(session.plan.prologue)),
       micro_(runs_of(session.plan.micro)),
       update_runs_(runs_of(session.plan.update)) {
+  if (link) worker_.exchange = &exchange_.emplace(session, buffers, team, *link);
   if (masks) masks_.emplace(session, bindings_.arenas(), *masks);
   if (session.data.test)
     evaluation_.emplace(worker_, bindings_, sync_points_, posts_, samples.test);
@@ -96,6 +99,13 @@ void Executor::execute(StepRun run, size_t micro, const StepInput& input) {
             happens(s.when, micro, input.rows->micro.size(), input.measured, input.averaged))
           act(s, 0, micro, input);
       return;
+    case PlanStep::Actor::leaders:
+      if (!exchange_) return;
+      // What has begun must end, even if nothing is updated.
+      for (const PlanStep& s : run)
+        if (s.op == PlanOp::wait || (result_.finite && !result_.overflowed))
+          worker_.clocks.traced(s, 0, [&] { exchange_->run(s, input.number); });
+      return;
     case PlanStep::Actor::gpus:
     case PlanStep::Actor::exchange:
     case PlanStep::Actor::hosts:
@@ -131,11 +141,11 @@ void Executor::do_step(const PlanStep& s, int group, size_t micro, const StepInp
     case PlanOp::compress:
       return gradients_.compress(group);
     case PlanOp::sum:
-      return sum(s.quantity, input);
+      return sum(s, input);
     case PlanOp::decide:
       return decide(input);
     case PlanOp::update:
-      return update(input);
+      return update(s, input);
     case PlanOp::all_reduce:
       return average_.run();
     default:  // load_targets: done by the prologue; gather, scatter: CPUs share memory
@@ -157,23 +167,25 @@ void Executor::run_part(Part part, int group, size_t micro, const StepInput& inp
   if (part == Part::backward && micro == 0) gradients_.clear_empty(group, input.rows->micro[0]);
 }
 
-void Executor::sum(Quantity what, const StepInput& input) {
-  if (what == Quantity::divisor) return losses_.sum_divisor(input.number);
-  if (what != Quantity::loss) return norm_.sum(input);
+void Executor::sum(const PlanStep& s, const StepInput& input) {
+  if (s.quantity == Quantity::divisor) return losses_.sum_divisor(input.number);
+  if (s.quantity == Quantity::gradients) return gradients_.sum_own(static_cast<size_t>(s.bucket));
+  if (s.quantity == Quantity::parts) return gradients_.sum_parts(static_cast<size_t>(s.bucket));
+  if (s.quantity == Quantity::squares) return norm_.sum(input);
   result_ = result_of(worker_.session, losses_.sums(input.number));
   if (!worker_.session.devices.topology.replicas_own_weights()) {
     // Between two barriers, so every worker reads the same number.
     result_.stop = worker_.team.agreed_stop();
   } else if (input.averaged) {  // a run stops only where replicas are equal
-    result_.stop = worker_.team.agreed_stop(worker_.number);
+    result_.stop = worker_.team.agreed_stop(worker_.team_number);
   }
 }
 
-void Executor::update(const StepInput& input) {
+void Executor::update(const PlanStep& s, const StepInput& input) {
   if (result_.overflowed) return;
   const bool idle = worker_.session.devices.topology.replicas_own_weights() &&
                     losses_.samples_of_update(*input.rows) == 0;
-  if (!idle) update_.run(input, clip_scale_);
+  if (!idle) update_.run(input, clip_scale_, s.bucket);
 }
 
 void Executor::decide(const StepInput& input) {
@@ -188,9 +200,18 @@ NonFiniteReport Executor::find_non_finite(const StepInput& input) {
 }
 
 void Executor::swap_average() {
-  worker_.team.barrier(worker_.number);
+  worker_.team.barrier(worker_.team_number);
   update_.swap_average();
-  worker_.team.barrier(worker_.number);
+  worker_.team.barrier(worker_.team_number);
+  worker_.among_hosts([](HostExchange& e) { e.gather_weights(); });
+}
+
+void Executor::receive_start() {
+  worker_.among_hosts([](HostExchange& e) { e.send_start(); });
+}
+
+void Executor::gather() {
+  worker_.among_hosts([](HostExchange& e) { e.gather_states(); });
 }
 
 }  // namespace dpt

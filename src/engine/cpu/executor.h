@@ -15,6 +15,7 @@
 #include "engine/cpu/evaluation.h"
 #include "engine/cpu/gradient_meter.h"
 #include "engine/cpu/gradient_norm.h"
+#include "engine/cpu/host_exchange.h"
 #include "engine/cpu/pipeline.h"
 #include "engine/cpu/shard_gradients.h"
 #include "engine/cpu/shard_losses.h"
@@ -32,9 +33,11 @@ class Executor : public StepExecutor {
  public:
   // masks: PyTorch's generator, for the first worker if the plan draws masks; else null.
   // clock, trace: this worker's measurements; null: none.
-  // All references and pointers must outlive the executor.
+  // worker: its number over all hosts. link: to other hosts, on the leader of each, which is the
+  // first worker of its team; else null. All references and pointers must outlive the executor.
   Executor(const Session& session, const Buffers& buffers, Team team, int worker, Generator* masks,
-           const Samples& samples, PlanStepClock* clock = nullptr, Trace* trace = nullptr);
+           const Samples& samples, PlanStepClock* clock = nullptr, Trace* trace = nullptr,
+           Link* link = nullptr);
 
   void run(StepLoop& loop) override {
     StepInput input;
@@ -43,6 +46,8 @@ class Executor : public StepExecutor {
   Evaluation evaluate(const BatchesDone& done) override { return evaluation_->run(done); }
   NonFiniteReport find_non_finite(const StepInput& input) override;
   void resume(int64_t updates, const GradientScaler::State&) override { update_.resume(updates); }
+  void receive_start() override;
+  void gather() override;
   void own_states(const EachState& f) override { update_.each_own_state(f); }
   void swap_average() override;
   GradientMeasures measures(const StepInput& input) override {
@@ -62,11 +67,12 @@ class Executor : public StepExecutor {
   void do_step(const PlanStep& s, int group, size_t micro, const StepInput& input);
   void load(int group, size_t micro, const StepInput& input);
   void run_part(Part part, int group, size_t micro, const StepInput& input);
-  void update(const StepInput& input);
-  void sum(Quantity what, const StepInput& input);
+  void update(const PlanStep& s, const StepInput& input);
+  void sum(const PlanStep& s, const StepInput& input);
   void decide(const StepInput& input);
 
   CpuWorker worker_;
+  std::optional<HostExchange> exchange_;  // empty: one host, or not the leader
   BindingTable bindings_;
   SyncPoints sync_points_;
   CpuBatchInput input_;

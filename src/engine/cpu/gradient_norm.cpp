@@ -15,6 +15,7 @@ GradientDecision decide(const ClipSpec& clip, bool scaled, double norm) {
 
 void GradientNorm::sum(const StepInput& input) {
   const Buffers& buffers = worker_.buffers;
+  if (worker_.session.devices.topology.hosts() > 1) return sum_share();
   const auto workers = static_cast<size_t>(worker_.updating_workers.count());
   const auto me = static_cast<size_t>(worker_.number - worker_.updating_workers.begin);
   const size_t chunks = buffers.chunks(), elements = buffers.sizes().stored;
@@ -26,6 +27,16 @@ void GradientNorm::sum(const StepInput& input) {
   norm_partials(worker_.session.settings.spec.clip.norm_type, gradients_.total(), elements, first,
                 last, buffers.squares());
   if (input.measured) meter_.measure_total(first, last);
+  summed_ = true;
+}
+
+// With several hosts: the elements are summed already.
+void GradientNorm::sum_share() {
+  const Buffers& buffers = worker_.buffers;
+  for (const UpdatePiece& p : worker_.share)
+    norm_partials(worker_.session.settings.spec.clip.norm_type, gradients_.total(),
+                  buffers.sizes().stored, p.begin / Buffers::kChunk,
+                  (p.end + Buffers::kChunk - 1) / Buffers::kChunk, buffers.squares());
   summed_ = true;
 }
 

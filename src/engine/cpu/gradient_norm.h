@@ -33,6 +33,8 @@ class GradientNorm {
   GradientDecision decide(const StepInput& input) const;
 
  private:
+  void sum_share();
+
   const CpuWorker& worker_;
   ShardGradients& gradients_;
   const GradientMeter& meter_;

@@ -1,5 +1,7 @@
 #include "engine/cpu/nonfinite_search.h"
 
+#include "engine/cpu/host_exchange.h"
+
 namespace dpt {
 namespace {
 
@@ -38,6 +40,10 @@ void CpuNonFiniteSearch::run_stage(const StepInput& input, size_t micro, int sta
   for (const int g : worker_.own)
     if (Binding* b = bindings_.find(g, rows, ProgramKind::train))
       look(g, *b, {.part = Part::forward, .stage = stage, .piece = 0});
+}
+
+void CpuNonFiniteSearch::gather() {
+  worker_.among_hosts([](HostExchange& e) { e.gather_non_finite(); });
 }
 
 // The next stage, or the next sum, of another worker follows.

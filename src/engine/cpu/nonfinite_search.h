@@ -19,7 +19,8 @@ class CpuNonFiniteSearch final : public NonFiniteSearch {
   void load(const StepInput& input, size_t micro) override;
   void run_stage(const StepInput& input, size_t micro, int stage) override;
   void pass_on(const StepInput& input, size_t micro, int stage) override;
-  void barrier() override { worker_.team.barrier(worker_.number); }
+  void barrier() override { worker_.team.barrier(worker_.team_number); }
+  void gather() override;
 
   CpuWorker& worker_;
   const BindingTable& bindings_;

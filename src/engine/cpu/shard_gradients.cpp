@@ -9,7 +9,7 @@ namespace dpt {
 ShardGradients::ShardGradients(const CpuWorker& worker) : worker_(worker) {
   const Session& session = worker.session;
   const Rows summed = worker.summed_shards;
-  for (int64_t s = summed.begin; s < summed.end; ++s)
+  for (int64_t s = summed.begin; s < summed.end && session.devices.topology.hosts() == 1; ++s)
     shards_.push_back(worker.buffers.gradient(static_cast<int>(s)));
   const Graph& graph = session.model.programs.begin()->second.graph;
   for (int stage = 0; stage <= worker.stages.last(); ++stage)
@@ -17,6 +17,7 @@ ShardGradients::ShardGradients(const CpuWorker& worker) : worker_(worker) {
         stored_ranges(graph, session.model.layout, [&](int s) { return s == stage; }));
   if (session.devices.exchange.compress)
     compressed_.emplace(*session.devices.exchange.compress, worker.buffers);
+  if (session.devices.topology.hosts() > 1) hosts_.emplace(session, worker.buffers);
 }
 
 void ShardGradients::clear_empty(int group, const MicroBatch& first) const {
@@ -43,6 +44,20 @@ void ShardGradients::compress(int group) const {
       if (worker_.stages.has(stage))
         for (const UpdateRange& range : stage_stored_[static_cast<size_t>(stage)])
           compressed_->write(static_cast<int>(s), range);
+}
+
+void ShardGradients::sum_own(size_t bucket) {
+  const Topology& topology = worker_.session.devices.topology;
+  const Bucket own =
+      part_of(hosts_->owners().bucket(bucket), worker_.team_number,
+              topology.workers_of_host(topology.host).count(), hosts_->owners().multiple());
+  hosts_->sum_own({own.begin, own.end});
+}
+
+void ShardGradients::sum_parts(size_t bucket) {
+  for (const UpdatePiece& p : worker_.share)
+    if (p.bucket == static_cast<int>(bucket)) hosts_->complete({p.begin, p.end}, bucket);
+  summed_ = true;
 }
 
 void ShardGradients::watch(UpdateRange range) const {

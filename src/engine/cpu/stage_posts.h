@@ -21,7 +21,7 @@ class StagePosts {
  public:
   explicit StagePosts(CpuWorker& worker);
 
-  void post() { worker_.team.post(worker_.number); }  // this worker has done an operation
+  void post() { worker_.team.post(worker_.team_number); }  // this worker has done an operation
   // In a training step: waits for the operation that the plan's step names.
   void wait_for(const PlanStep& step);
   void end_step();  // all operations of the schedule are done or waited for

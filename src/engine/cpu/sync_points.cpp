@@ -4,9 +4,24 @@
 #include <cstring>
 #include <span>
 
+#include "base/fail.h"
 #include "comm/tree.h"
+#include "engine/cpu/host_exchange.h"
 
 namespace dpt {
+
+namespace {
+
+// What each shard sums before the sync point at which a piece of a stage ends.
+ValueId sums_at(const Program& program, Part part, int stage, int piece) {
+  for (const Instruction& i : program.part(part)) {
+    const GraphNode& node = program.graph.nodes[i.node];
+    if (i.sync_point && node.stage == stage && piece-- == 0) return node.in[0];
+  }
+  fail(Fault::failed, "a piece of a stage that ends at no sync point");
+}
+
+}  // namespace
 
 SyncPoints::SyncPoints(CpuWorker& worker, const BindingTable& bindings)
     : worker_(worker),
@@ -25,11 +40,12 @@ SyncPoints::SyncPoints(CpuWorker& worker, const BindingTable& bindings)
 std::vector<int> SyncPoints::partners() const {
   const Topology& topology = worker_.session.devices.topology;
   std::vector<int> out;
-  for (int w = 0; w < topology.total_workers(); ++w)
+  const Rows team = topology.workers_of_host(topology.host);
+  for (int w = static_cast<int>(team.begin); w < team.end; ++w)
     if (topology.device_of(w) == worker_.stages.device() &&
         (worker_.session.settings.spec.sync_batch_norm ||
          topology.replica(w) == topology.replica(worker_.number)))
-      out.push_back(w);
+      out.push_back(w - static_cast<int>(team.begin));
   return out;
 }
 
@@ -37,8 +53,23 @@ void SyncPoints::wait() {
   if (!waits_) return;
   worker_.clocks.mark(PlanStepClock::compute);
   if (partners_.empty()) return worker_.barrier();
-  worker_.team.barrier_among(worker_.number, partners_);
+  worker_.team.barrier_among(worker_.team_number, partners_);
   worker_.clocks.mark(PlanStepClock::waiting);
+}
+
+// With several hosts and sums over all replicas, leaders exchange the sums of their shards.
+void SyncPoints::wait(const At& at) {
+  wait();
+  const Session& session = worker_.session;
+  if (session.devices.topology.hosts() == 1 || !session.settings.spec.sync_batch_norm) return;
+  if (worker_.exchange) {
+    // Every program has the sums in the same place, whether this worker has samples or not.
+    const Program& any = programs_of(session, at.run->kind).begin()->second;
+    const ValueId sums = sums_at(any, at.run->part, at.run->stage, at.piece);
+    worker_.exchange->gather_sums(any.location[static_cast<size_t>(sums)].offset,
+                                  static_cast<size_t>(any.graph[sums].desc.shape.elements()));
+  }
+  wait();
 }
 
 void SyncPoints::sum(int group, const Binding::SyncPoint& sync_point, const MicroBatch& micro) {

@@ -36,7 +36,7 @@ class SyncPoints {
                 run.micro);
           f(g, *b, Binding::Piece{run.part, run.stage, piece});
         }
-      if (piece < count) wait();
+      if (piece < count) wait({.run = &run, .piece = piece});
     }
   }
   // Runs all pieces.
@@ -51,6 +51,12 @@ class SyncPoints {
   void wait();  // a barrier of the workers that sum together, if waits()
 
  private:
+  // The sync point at the end of a piece of a stage.
+  struct At {
+    const Run* run;
+    int piece;
+  };
+  void wait(const At& at);
   std::vector<int> partners() const;
   void sum(int group, const Binding::SyncPoint& sync_point, const MicroBatch& micro);
 

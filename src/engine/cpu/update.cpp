@@ -49,7 +49,7 @@ void CpuUpdate::find_rows(const StepInput& input) {
   }
 }
 
-void CpuUpdate::run(const StepInput& input, double clip_scale) {
+void CpuUpdate::run(const StepInput& input, double clip_scale, int bucket) {
   find_rows(input);
   const Session& session = worker_.session;
   UpdateArgs args;
@@ -57,9 +57,12 @@ void CpuUpdate::run(const StepInput& input, double clip_scale) {
   args.grad_scale = static_cast<float>(clip_scale / input.scale);
   args.clip_value = static_cast<float>(session.settings.spec.clip.value.value_or(0));
   const std::optional<double>& decay = session.settings.spec.ema;
-  if (decay) average_rate_ = formula::average_rate<float>(*decay, updates_ == 0);
-  ++updates_;
+  if (bucket <= 0) {
+    if (decay) average_rate_ = formula::average_rate<float>(*decay, updates_ == 0);
+    ++updates_;
+  }
   for (size_t p = 0; p < worker_.share.size(); ++p) {
+    if (worker_.share[p].bucket != bucket) continue;
     for (size_t i = 0, buffer = 0; i < state_names_.size(); ++i) {
       if (state_names_[i].empty()) continue;  // a slot without a name has no buffer
       args.state[i] = state_of(static_cast<int>(buffer++), p);
@@ -122,8 +125,7 @@ void CpuUpdate::update_range(const UpdateArgs& args, const StepInput& input) con
 
 void CpuUpdate::update_stored(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input) {
   gradients_.each_range(
-      piece.begin, piece.end,
-      [&](size_t begin, size_t end, std::span<const float* const> shards, size_t first) {
+      piece, [&](size_t begin, size_t end, std::span<const float* const> shards, size_t first) {
         args.begin = begin;
         args.end = end;
         args.first = first;

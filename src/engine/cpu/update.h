@@ -24,8 +24,9 @@ class CpuUpdate {
   CpuUpdate(const CpuWorker& worker, const BindingTable& bindings, ShardGradients& gradients);
 
   void resume(int64_t updates) { updates_ = updates; }  // made before the first step
-  // Updates the share. clip_scale: factor of the gradients, besides the loss scale.
-  void run(const StepInput& input, double clip_scale);
+  // Updates the share, or with several hosts its part of a bucket, where bucket 0 is the first of a
+  // step. clip_scale: factor of the gradients, besides the loss scale.
+  void run(const StepInput& input, double clip_scale, int bucket = -1);
 
   // With `shard: optimizer`: as StepExecutor::own_states().
   void each_own_state(const StepExecutor::EachState& f);

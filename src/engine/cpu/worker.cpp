@@ -1,6 +1,7 @@
 #include "engine/cpu/worker.h"
 
 #include "engine/cpu/memory_watch.h"
+#include "session/host_layout.h"
 
 namespace dpt {
 namespace {
@@ -17,10 +18,10 @@ CpuWorker::CpuWorker(const Session& s, const Buffers& shared, Team whole, int in
       buffers(buffers_of(s.devices.topology, shared, index)),
       team(whole),
       number(index),
+      team_number(index - static_cast<int>(
+                              s.devices.topology.workers_of_host(s.devices.topology.host).begin)),
       stages(s.model.graph, s.devices.topology.device_of(index)),
-      share(partition_update(s.model.programs.begin()->second, s.model.layout,
-                             s.batches.global_batch,
-                             s.devices.topology)[static_cast<size_t>(index)]),
+      share(update_pieces(s)[static_cast<size_t>(index)]),
       summed_shards(s.devices.topology.shards_with(index)),
       updating_workers(s.devices.topology.workers_with(index)),
       clocks(clock, trace, index) {
@@ -34,7 +35,8 @@ CpuWorker::CpuWorker(const Session& s, const Buffers& shared, Team whole, int in
 
 void CpuWorker::barrier(PlanStep::Scope scope) {
   const auto meet = [&] {
-    return scope == PlanStep::Scope::rank ? team.rank_barrier(number) : team.barrier(number);
+    return scope == PlanStep::Scope::rank ? team.rank_barrier(team_number)
+                                          : team.barrier(team_number);
   };
   clocks.wait(WaitClock::barriers, [&] { clocks.traced({.op = PlanOp::barrier}, 0, meet); });
   clocks.mark(PlanStepClock::waiting);

@@ -14,6 +14,8 @@
 
 namespace dpt {
 
+class HostExchange;
+
 // Thread: the worker's. REQUIRES: all references outlive it.
 struct CpuWorker {
   // clock, trace: this worker's measurements; null: none.
@@ -25,7 +27,8 @@ struct CpuWorker {
   const Session& session;
   const Buffers buffers;  // of its replica, if replicas own their weights
   Team team;
-  const int number;
+  const int number;             // over all hosts
+  const int team_number;        // among the workers of this host, which are the team
   const StagesOfDevice stages;  // of this worker's device
   // Indices of the shard groups that this worker computes, and whose loss it computes.
   std::vector<int> own, own_loss;
@@ -42,11 +45,22 @@ struct CpuWorker {
     return summed_shards.begin <= shards(group).begin && shards(group).begin < summed_shards.end;
   }
   bool has_fused_gradients() const { return tile_elements(share) > 0; }
-  // The worker with the same shards on another device of the replica.
+  // The worker of the team with the same shards on another device of the replica.
   int on_device(int device) const {
-    return number + (device - stages.device()) * session.devices.topology.workers_per_device;
+    return team_number + (device - stages.device()) * session.devices.topology.workers_per_device;
   }
-  void barrier(PlanStep::Scope scope = PlanStep::Scope::all);  // in the plan: measured
+  // Of all workers of this host, or of its rank, in the plan: measured.
+  void barrier(PlanStep::Scope scope = PlanStep::Scope::all);
+
+  HostExchange* exchange = nullptr;  // with several hosts, on the leader
+  // With several hosts: calls f(exchange) on the leader between two barriers.
+  template <class F>
+  void among_hosts(F f) {
+    if (session.devices.topology.hosts() == 1) return;
+    team.barrier(team_number);
+    if (exchange) f(*exchange);
+    team.barrier(team_number);
+  }
 };
 
 }  // namespace dpt

@@ -1,0 +1,154 @@
+#include "train/host_runs.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include "checkpoint/model_file.h"
+#include "checkpoint/resume.h"
+#include "comm/links/memory_link.h"
+#include "comm/workers.h"
+#include "data/folder.h"
+#include "session/host_layout.h"
+#include "session/memory.h"
+#include "train/redirect.h"
+#include "train/run_folder.h"
+#include "train/shared_layout.h"
+
+namespace dpt {
+namespace {
+
+struct Host {
+  std::unique_ptr<const Session> session;
+  std::string resolved_spec;
+  std::optional<SharedMemory> memory;
+  std::optional<Team> team;
+  std::optional<Buffers> buffers;
+  std::vector<std::unique_ptr<RankState>> ranks;
+  std::unique_ptr<Link> link;
+};
+
+std::unique_ptr<Host> make_host(const std::string& yaml, const std::vector<std::string>& overrides,
+                                const SessionQuery& query) {
+  auto out = std::make_unique<Host>();
+  const Folder folder;
+  folder.write("t.yaml", yaml);
+  std::vector<std::unique_ptr<SourceFile>> files;
+  Diagnostics d;
+  Node tree;
+  Spec spec = load_spec(folder.file("t.yaml"), overrides, registries(), files, d, &tree);
+  if (d.ok()) out->session = make_session(std::move(spec), query, d);
+  REQUIRE_MESSAGE(out->session, d.render());
+  out->resolved_spec = to_yaml(tree);
+  const Session& s = *out->session;
+  const SharedLayout layout(s);
+  out->memory.emplace(SharedMemory::create_private(layout.bytes));
+  // Spinning workers would take each other's cores.
+  out->team.emplace(layout.team(*out->memory, s, {.spin_us = 0}));
+  out->buffers.emplace(out->memory->data() + layout.buffers, buffer_sizes(s));
+  return out;
+}
+
+// The rank's workers: trains and evaluates.
+void run_rank_of(Host& host, int rank, HostRun& out, size_t number, Reporter* reporter) {
+  const Session& s = *host.session;
+  run_workers(*host.team, rank, [&](int worker) {
+    const Outcome mine = train_worker(*host.ranks[static_cast<size_t>(rank)], worker,
+                                      {.reporter = worker == 0 ? reporter : nullptr});
+    if (worker == 0) out.outcomes[number] = mine;
+    if (!s.data.test) return;
+    const Topology& topology = s.devices.topology;
+    const int first = static_cast<int>(topology.workers_of_host(topology.host).begin);
+    Executor executor(s, *host.buffers, *host.team, first + worker, nullptr, {}, nullptr, nullptr,
+                      worker == 0 ? host.link.get() : nullptr);
+    const Evaluation found = executor.evaluate({});
+    if (worker == 0) out.evaluations[number] = found;
+  });
+}
+
+}  // namespace
+
+HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
+                     const std::vector<std::string>& overrides) {
+  SessionQuery query;
+  query.world = 0;
+  std::vector<int> first_ranks;
+  for (const int n : settings.ranks) {
+    first_ranks.push_back(*query.world);
+    *query.world += n;
+  }
+  const size_t count = settings.ranks.size();
+  std::optional<MemoryNetwork> network;
+  if (count > 1) network.emplace(static_cast<int>(count));
+  if (settings.reorder > 0) network->reorder(settings.reorder);
+  HostRun out;
+  out.outcomes.resize(count);
+  out.evaluations.resize(count);
+  out.errors.resize(count);
+  std::vector<std::unique_ptr<Host>> hosts;
+  std::optional<Resume> resume;
+  for (size_t h = 0; h < count; ++h) {
+    if (count > 1)
+      query.hosts = {.first_ranks = first_ranks, .host = static_cast<int>(h), .cores_per_rank = 1};
+    hosts.push_back(make_host(yaml, overrides, query));
+    Host& host = *hosts.back();
+    const Session& s = *host.session;
+    if (count > 1) host.link = network->connect(static_cast<int>(h));
+    std::string why;
+    if (h == 0 && !settings.resume.empty())
+      resume =
+          find_resume(settings.resume, settings.resume, s, host.resolved_spec, why, Match::fits);
+    Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
+    initialise(s.settings, s.devices, s.precision, s.model, *host.buffers, generator);
+    if (h == 0 && resume) restore(s, *resume, *host.buffers);
+    for (int r = 0; r < settings.ranks[h]; ++r) {
+      host.ranks.push_back(std::make_unique<RankState>(s, *host.buffers, *host.team, r, generator));
+      host.ranks.back()->link = r == 0 ? host.link.get() : nullptr;
+      if (resume) host.ranks.back()->resumed = &resume->state;
+    }
+  }
+  const Session& first = *hosts[0]->session;
+  Disk disk;
+  const Redirect out_of_sight(STDOUT_FILENO, "/dev/null");  // what the reporter prints
+  std::unique_ptr<Reporter> reporter;
+  std::optional<CheckpointStore> store;
+  if (!settings.folder.empty()) {
+    make_run_folder(settings.folder, disk);
+    reporter = std::make_unique<Reporter>(first, settings.folder, Reporter::Settings{});
+    store.emplace(first, settings.folder, hosts[0]->resolved_spec,
+                  resume ? resume->path : std::string(), disk);
+    for (auto& host : hosts)
+      for (auto& rank : host->ranks) rank->checkpoints = &*store;
+  }
+  std::vector<std::thread> threads;
+  for (size_t h = 0; h < count; ++h)
+    for (int r = 0; r < settings.ranks[h]; ++r)
+      threads.emplace_back([&, h, r] {
+        try {
+          run_rank_of(*hosts[h], r, out, h, h == 0 && r == 0 ? reporter.get() : nullptr);
+        } catch (const TeamBroken&) {
+        } catch (const Error& e) {
+          out.errors[h] = e.what();
+          if (hosts[h]->link) hosts[h]->link->abort();
+        }
+      });
+  for (std::thread& t : threads) t.join();
+  if (reporter) reporter->settle();
+  for (size_t h = 0; h < count; ++h) {
+    const FlatLayout& flat = hosts[h]->session->model.layout;
+    const float* const weights = hosts[h]->buffers->weights();
+    out.weights.emplace_back(weights, weights + (h == 0 ? flat.total : flat.trainable));
+    out.sent.push_back(hosts[h]->link ? hosts[h]->link->bytes_sent() : 0);
+  }
+  out.steps = first.batches.train->steps();
+  if (count > 1) {
+    const HostLayout layout(first);
+    out.of_step = exchange_bytes(layout.parts(), layout.owners(), 0);
+  }
+  return out;
+}
+
+}  // namespace dpt

@@ -1,0 +1,36 @@
+// Trains a spec on pretended hosts: each has a session, shared memory, a team and a link of its
+// own, and its workers are threads of this process.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/step_executor.h"
+#include "train/trainer.h"
+
+namespace dpt {
+
+struct HostRun {
+  // Of each host: the trained weights, behind them on the first host the running statistics.
+  std::vector<std::vector<float>> weights;
+  std::vector<Outcome> outcomes;        // of each host's first worker
+  std::vector<Evaluation> evaluations;  // the same, of the weights after the last step
+  std::vector<std::string> errors;      // what ended each host; empty: nothing
+  std::vector<uint64_t> sent;           // payload bytes of each host
+  int64_t steps = 0;                    // of each epoch
+  ExchangeBytes of_step{};              // what the first host sends in a step, by its layout
+};
+
+struct HostRunSettings {
+  std::vector<int> ranks;   // of each host
+  std::string folder = "";  // where the first host writes checkpoints; empty: nowhere
+  std::string resume = "";  // a checkpoint, which only the first host reads
+  uint64_t reorder = 0;     // messages of different tags overtake each other; 0: never
+};
+
+// yaml: a whole spec with `parallel: ddp`.
+HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
+                     const std::vector<std::string>& overrides = {});
+
+}  // namespace dpt

@@ -1,0 +1,211 @@
+// The promise of several hosts: the bits of one process, however shards are split over hosts, ranks
+// and workers.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "data/folder.h"
+#include "train/host_runs.h"
+#include "train/run_spec.h"
+
+namespace dpt {
+namespace {
+
+// 83 samples in batches of 32: the last batch of an epoch has 19, and 19 test samples.
+std::string spec(const std::string& more = "") {
+  return R"(
+data:
+  dataset: {synthetic_images: {samples: 83, test_samples: 19, shape: [1, 6, 6]}}
+  transforms: [to_tensor]
+  batch_size: 32
+model:
+  - flatten
+  - linear: 19
+  - layer_norm
+  - gelu
+  - dropout: 0.3
+  - linear: 10
+loss: cross_entropy
+optimizer: {adam: 0.01}
+epochs: 2
+cores: 1
+parallel: ddp
+evaluate: true
+reproducible: {shards: 8, gradients: stored}
+)" + more;
+}
+
+using Ranks = std::vector<int>;
+const std::vector<Ranks> kHosts = {{1, 1},          {2, 1},          {1, 1, 1},
+                                   {3, 1, 4},       {1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 1, 1},
+                                   {2, 2, 1, 4, 2}, {4, 4}};
+
+// The hosts' weights are those of the first run, and its running statistics are the first host's.
+void same_run(const HostRun& one, const HostRun& several) {
+  for (const std::string& e : several.errors) CHECK(e == "");
+  CHECK(several.weights[0] == one.weights[0]);
+  const std::vector<float>& first = several.weights[0];
+  for (size_t h = 1; h < several.weights.size(); ++h) {
+    const std::vector<float>& own = several.weights[h];
+    CHECK(std::equal(own.begin(), own.end(), first.begin()));
+  }
+  for (const Evaluation& e : several.evaluations) {
+    CHECK(e.loss == one.evaluations[0].loss);
+    CHECK(e.accuracy == one.evaluations[0].accuracy);
+    CHECK(e.confusion_matrix == one.evaluations[0].confusion_matrix);
+  }
+  for (const Outcome& o : several.outcomes) CHECK(o.steps == one.outcomes[0].steps);
+}
+
+void check_same(const std::string& text, const std::vector<std::string>& overrides = {},
+                const std::vector<Ranks>& hosts = {{1, 1}, {3, 1, 4}, {1, 1, 1, 1, 1}}) {
+  const HostRun one = run_on_hosts(text, {.ranks = {1}}, overrides);
+  CHECK(one.errors[0] == "");
+  for (const Ranks& ranks : hosts) {
+    CAPTURE(fmt::format("ranks of hosts: {}", fmt::join(ranks, ", ")));
+    same_run(one, run_on_hosts(text, {.ranks = ranks}, overrides));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("hosts: 1, 2, 3, 5 and 8 hosts end in the same bits, with any number of ranks") {
+  check_same(spec(), {}, kHosts);
+  check_same(spec(), {"cores=2"}, {{1, 1, 1}, {2, 1}});
+}
+
+// 4096 bytes a bucket, or with norm partials, which are of 4096 elements, 32 KiB for two hosts.
+TEST_CASE("hosts: buckets are exchanged while others are summed and updated") {
+  const std::string model = "model=[flatten, {linear: 300}, gelu, {linear: 10}]";
+  for (const char* more : {"", "clip_grad_norm: 0.05\n"})
+    for (const char* compress : {"", "compress: bf16"}) {
+      CAPTURE(more);
+      CAPTURE(compress);
+      const std::string one_bucket = fmt::format("parallel={{ddp: {{{}}}}}", compress);
+      const HostRun one = run_on_hosts(spec(more), {.ranks = {1}}, {model, one_bucket});
+      for (const Ranks& ranks : std::vector<Ranks>{{1, 1}, {2, 1, 3}})
+        same_run(one, run_on_hosts(spec(more), {.ranks = ranks},
+                                   {model, fmt::format("parallel={{ddp: {{bucket_cap_mb: "
+                                                       "0.00390625{}{}}}}}",
+                                                       *compress ? ", " : "", compress)}));
+    }
+}
+
+TEST_CASE("hosts: messages may arrive in another order") {
+  const HostRun one = run_on_hosts(spec(), {.ranks = {1}});
+  same_run(one, run_on_hosts(spec(), {.ranks = {1, 2, 1}, .reorder = 7}));
+}
+
+TEST_CASE("hosts: the key `gradients: stored` is what several hosts do anyway") {
+  const HostRun one = run_on_hosts(spec(), {.ranks = {1}});
+  same_run(one, run_on_hosts(spec(), {.ranks = {1, 2}}, {"reproducible=8"}));
+}
+
+TEST_CASE("hosts: gradient clipping and accumulation have the same bits") {
+  check_same(spec("clip_grad_norm: 0.05\n"));
+  check_same(spec("clip_grad_norm: {max_norm: 0.01, norm_type: .inf}\naccumulate: 3\n"));
+  check_same(spec("accumulate: 2\n"));
+}
+
+TEST_CASE("hosts: compressed gradients have the same bits") {
+  for (const char* half : {"fp16", "bf16"}) {
+    const std::string parallel = fmt::format("parallel={{ddp: {{compress: {}}}}}", half);
+    check_same(spec(), {parallel}, {{1, 1}, {1, 1, 1}, {1, 1, 1, 1, 1, 1, 1, 1}});
+    check_same(spec("clip_grad_norm: 0.05\n"), {parallel}, {{1, 1}, {3, 1, 4}});
+  }
+}
+
+TEST_CASE("hosts: divisors that depend on targets, mixed precision and averages") {
+  check_same(spec("ema: 0.9\n"), {"loss={cross_entropy: {ignore_index: 3}}"});
+  check_same(spec("precision: {bf16: {emulate: true}}\n"));
+  check_same(
+      spec("precision: {fp16: {emulate: true, init_scale: 1073741824, "
+           "growth_interval: 5}}\n"));
+}
+
+TEST_CASE("hosts: more ranks than shards leave hosts without shards") {
+  check_same(spec(), {"reproducible.shards=3"}, {{1, 1, 1, 1, 1}, {2, 3}, {5, 1}});
+}
+
+TEST_CASE("hosts: sharded states are sharded anyway") {
+  check_same(spec(), {"parallel={ddp: {shard: optimizer}}"}, {{1, 1}, {1, 2}});
+}
+
+TEST_CASE("hosts: batch norm sums over the shards of all hosts") {
+  const std::string lenet = R"(
+data:
+  dataset: {synthetic_images: {samples: 83, test_samples: 19, shape: [1, 8, 8]}}
+  transforms: [to_tensor]
+  batch_size: 32
+model:
+  - conv2d: {out_channels: 4, kernel_size: 3, padding: 1}
+  - batch_norm2d
+  - relu
+  - max_pool2d: 2
+  - conv2d: {out_channels: 6, kernel_size: 3}
+  - batch_norm2d
+  - relu
+  - flatten
+  - linear: 10
+loss: cross_entropy
+optimizer: {sgd: {lr: 0.1, momentum: 0.9}}
+epochs: 2
+cores: 1
+parallel: ddp
+sync_batch_norm: true
+evaluate: true
+reproducible: {shards: 8, gradients: stored}
+)";
+  check_same(lenet, {}, kHosts);
+  check_same(lenet, {"accumulate=2", "clip_grad_norm=0.5"});
+}
+
+TEST_CASE("hosts: without reproducible, hosts have the bits of one host with their ranks") {
+  const HostRun one =
+      run_on_hosts(spec(), {.ranks = {4}}, {"reproducible=null", "clip_grad_norm=1"});
+  same_run(one, run_on_hosts(spec(), {.ranks = {1, 3}}, {"reproducible=null", "clip_grad_norm=1"}));
+}
+
+TEST_CASE("hosts: a loss that is not finite ends all hosts with the same reason") {
+  const HostRun ran = run_on_hosts(spec(), {.ranks = {1, 2, 1}}, {"optimizer={sgd: 1e30}"});
+  CHECK(ran.errors[0].starts_with("the loss is "));
+  for (const std::string& e : ran.errors) CHECK(e == ran.errors[0]);
+}
+
+TEST_CASE("hosts: a run goes on from its checkpoint on another number of hosts") {
+  for (const std::string& more : {std::string(), std::string("ema: 0.9\n")}) {
+    const HostRun whole = run_on_hosts(spec(more), {.ranks = {1}}, {"epochs=4"});
+    const Folder folder;
+    std::vector<Ranks> hosts = {{1, 1, 1}, {2, 1}, {1}, {1, 1}};
+    std::string resume;
+    for (size_t i = 0; i < hosts.size(); ++i) {
+      const std::string run = folder.file(fmt::format("run{}", i));
+      const HostRun ran =
+          run_on_hosts(spec(more), {.ranks = hosts[i], .folder = run, .resume = resume},
+                       {fmt::format("epochs={}", i + 1)});
+      for (const std::string& e : ran.errors) CHECK(e == "");
+      resume = run;
+      if (i + 1 == hosts.size()) same_run(whole, ran);
+    }
+  }
+}
+
+TEST_CASE("hosts: a host sends 2 (N - 1) / N of its gradients' bytes, and little else") {
+  const std::vector<std::string> large = {"model=[flatten, {linear: 3000}, {linear: 10}]",
+                                          "evaluate=false", "steps=2"};
+  const HostRun none =
+      run_on_hosts(spec(), {.ranks = {1, 1}},
+                   {"model=[flatten, {linear: 3000}, {linear: 10}]", "evaluate=false", "steps=1"});
+  const HostRun two = run_on_hosts(spec(), {.ranks = {1, 1}}, large);
+  const double gradients = 4.0 * static_cast<double>(two.weights[1].size());
+  const auto of_step = static_cast<double>(two.sent[0] - none.sent[0]);
+  CHECK(of_step <= 1.05 * gradients);  // 2 (N - 1) / N is 1
+  // The rest are the results of four shards, and the stop word.
+  CHECK(two.sent[0] - none.sent[0] == two.of_step.gradients + two.of_step.weights + 16 + 4 * 16);
+}
+
+}  // namespace dpt
