@@ -9,9 +9,9 @@
 #include "describe/traffic_lines.h"
 #include "engine/step_numbers.h"
 #include "session/buffers.h"
+#include "session/host_layout.h"
 #include "session/later_gradients.h"
 #include "session/own_weights.h"
-#include "session/update_partition.h"
 
 namespace dpt {
 namespace {
@@ -25,8 +25,7 @@ class CpuTraffic {
         device_(s.devices.topology.device_of(worker)),
         summed_(s.devices.topology.shards_with(worker)),
         updating_(s.devices.topology.workers_with(worker)),
-        shares_(partition_update(s.model.programs.begin()->second, s.model.layout,
-                                 s.batches.global_batch, s.devices.topology)) {
+        shares_(update_pieces(s)) {
     s_.batches.train->step(0, rows_);
     for (const PlanStep& step : s.plan.update)
       sums_first_ = sums_first_ || (step.quantity == Quantity::squares && always(step));

@@ -9,13 +9,14 @@
 #include "base/units.h"
 #include "describe/device_usage.h"
 #include "describe/gpu_text.h"
+#include "describe/host_text.h"
 #include "describe/traffic.h"
 #include "engine/gpu/batch_input.h"
 #include "graph/operator.h"
 #include "layers/model.h"
 #include "session/batch_text.h"
+#include "session/host_layout.h"
 #include "session/programs.h"
-#include "session/update_partition.h"
 #include "train/run_memory.h"
 
 namespace dpt {
@@ -62,8 +63,7 @@ std::string parameters_text(const ParameterGroups& parameter_groups, const Compi
 
 // How ranks exchange gradients; see parallel/exchange.h.
 std::string exchange_text(const Session& s) {
-  const auto shares = partition_update(s.model.programs.begin()->second, s.model.layout,
-                                       s.batches.global_batch, s.devices.topology);
+  const auto shares = update_pieces(s);
   std::vector<size_t> updated(static_cast<size_t>(s.devices.topology.ranks));  // elements, by rank
   for (int w = 0; w < s.devices.topology.total_workers(); ++w)
     for (const UpdatePiece& p : shares[static_cast<size_t>(w)])
@@ -142,7 +142,8 @@ std::string describe(const Session& s, bool verbose) {
   std::string out =
       fmt::format("spec: {}\ndata: {}\n", s.settings.spec.name, s.data.train.description);
   out += fmt::format(
-      "mode: {}: {}, {} each, {} each, {}{}\n", s.plan.mode, counted(topology.ranks, "rank"),
+      "mode: {}: {}{}, {} each, {} each, {}{}\n", s.plan.mode, counted(topology.ranks, "rank"),
+      topology.hosts() > 1 ? fmt::format(" on {}", counted(topology.hosts(), "host")) : "",
       counted(topology.devices_per_rank, "device"), counted(topology.workers_per_device, "worker"),
       counted(topology.shards, "shard"), topology.reproducible ? " (reproducible)" : "");
   out += fmt::format("batch: {}; {} per epoch, {} in total\n", batch_text(s.devices, s.batches),
@@ -164,7 +165,7 @@ std::string describe(const Session& s, bool verbose) {
     out += memory_text(s);
   }
   out += devices_text(s);
-  out += traffic_text(s);
+  out += topology.hosts() > 1 ? hosts_text(s) : traffic_text(s);
   out += s.plan.str();
   const size_t together = program.rows.shards.size();
   out += together == 1 ? fmt::format("each shard of {}:\n", counted(program.rows.total(), "sample"))
