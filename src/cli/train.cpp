@@ -2,18 +2,24 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/simd/simd.h"
 #include "base/count.h"
 #include "base/fail.h"
 #include "base/machine.h"
+#include "base/sha256.h"
 #include "base/signals.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
+#include "base/version.h"
 #include "cli/arguments.h"
 #include "cli/auto_batch.h"
 #include "cli/command.h"
 #include "cli/printed_numbers.h"
 #include "cli/reported_training.h"
 #include "cli/spec_argument.h"
+#include "comm/hosts/hosts.h"
+#include "parallel/mode.h"
 #include "train/run.h"
 #include "train/run_numbers.h"
 #include "train/warnings.h"
@@ -71,7 +77,27 @@ void print_result(const TrainArguments& given, const std::vector<std::string>& n
     print_stdout("{}", printed_line(names, folder));
 }
 
-int train(const TrainArguments& given, const std::optional<World>& world) {
+// What the hosts of a run must have in common.
+HostIdentity identity_of(const LoadedSpec& loaded, const std::string& resume) {
+  return {.version = version(),
+          .spec = Sha256().update(to_yaml(loaded.tree)).update(resume).hex(),
+          .data = "",  // compared once it is loaded
+          .reproducible = loaded.spec.reproducible_shards.has_value(),
+          .instructions = simd_kernels().name,
+          .onednn = onednn_version(),
+          .failure = ""};
+}
+
+// Seconds that hosts wait for each other.
+double timeout_of(const Spec& spec) {
+  const auto& mode = *static_cast<const ModeType*>(spec.parallel.what);
+  const auto given = mode.timeout ? mode.timeout(spec.parallel.settings) : std::optional<double>{};
+  return given.value_or(TeamSettings{}.timeout_s);
+}
+
+// hosts: receives the hosts of `world`, if it has several.
+int train(const TrainArguments& given, const std::optional<World>& world,
+          std::unique_ptr<RunHosts>& hosts) {
   if (world && !given.trace.empty())
     fail(Fault::spec,
          "--trace is for runs whose ranks dptrain starts itself; start it without torchrun, srun "
@@ -79,6 +105,15 @@ int train(const TrainArguments& given, const std::optional<World>& world) {
   LoadedSpec loaded = with_chosen_batch(load(given.spec), given.spec, given.resume, world);
   SessionQuery query;
   if (world) query.world = world->size;
+  if (world && world->has_several_hosts()) {
+    try {
+      hosts = std::make_unique<RunHosts>(*world, identity_of(loaded, given.resume),
+                                         timeout_of(loaded.spec));
+    } catch (const TeamBroken&) {  // another rank prints why
+      return static_cast<int>(Fault::rank);
+    }
+    query.hosts = hosts->layout();
+  }
   const std::unique_ptr<const Session> session = open_session(loaded, query);
   if (session->devices.on_gpu() && !given.trace.empty())
     fail(Fault::spec,
@@ -99,6 +134,7 @@ int train(const TrainArguments& given, const std::optional<World>& world) {
                                                 .resolved_spec = to_yaml(loaded.tree)},
                                    .identity = std::move(identity),
                                    .world = world,
+                                   .hosts = hosts.get(),
                                    .trace = given.trace},
                                   folder);
   const bool stopped = code == 75 || code > 128;
@@ -107,19 +143,31 @@ int train(const TrainArguments& given, const std::optional<World>& world) {
   return code;
 }
 
+// Tells the ranks that have not failed why this one has. joined: the hosts of the run have met.
+// Returns whether rank 0 reports it.
+bool tell_others(const World& world, const std::string& why, bool joined) {
+  constexpr double kPatience = 10;  // seconds; the other ranks may still be reading data
+  const bool before_hosts = world.has_several_hosts() && !joined;
+  const World local = before_hosts ? RunHosts::before_run(world) : local_world(world);
+  const bool reported = tell_early_failure(local, why, {.timeout_s = kPatience, .directory = {}});
+  if (!before_hosts || local.rank != 0) return reported;
+  HostsSettings settings;
+  settings.gathering.timeout_s = kPatience;
+  return tell_hosts_of_failure(world, why, trust_from_environment(), settings);
+}
+
 // Trains as one of several ranks and tells the others why it failed. What rank 0 reports, the other
 // ranks don't repeat.
 int train_as_rank(const TrainArguments& given, const World& world) {
-  constexpr double kPatience = 10;  // seconds; the other ranks may still be reading data
+  std::unique_ptr<RunHosts> hosts;
   const auto report = [&](std::string_view prefix, const std::string& text) {
     const auto print = [&] { print_stderr("{}{}", prefix, text); };
     if (world.rank == 0) print();  // at once: the others may arrive late
-    const std::string why = text.substr(0, text.find('\n'));
-    const bool reported = tell_early_failure(world, why, {.timeout_s = kPatience});
+    const bool reported = tell_others(world, text.substr(0, text.find('\n')), hosts != nullptr);
     if (world.rank != 0 && !reported) print();
   };
   try {
-    return train(given, world);
+    return train(given, world, hosts);
   } catch (const BadSpec& e) {
     report("", e.text);
     return static_cast<int>(Fault::spec);
@@ -148,12 +196,9 @@ int run_train(const std::vector<std::string>& words) {
   arguments.parse(words);
   const StartupSignals signals;
   const std::optional<World> world = world_from_environment();
-  if (world && world->has_several_hosts())
-    fail(Fault::spec,
-         "{} started {}, {} of them on this machine: ranks on several machines are not supported "
-         "in this version; start all of them on one machine",
-         world->launcher, counted(world->size, "rank"), world->local_size);
-  return world && world->size > 1 ? train_as_rank(given, *world) : train(given, world);
+  if (world && world->size > 1) return train_as_rank(given, *world);
+  std::unique_ptr<RunHosts> none;
+  return train(given, world, none);
 }
 
 }  // namespace

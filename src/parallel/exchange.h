@@ -22,6 +22,7 @@ struct Exchange {
   // host if replicas share a GPU.
   enum class Backend { nccl, host };
   std::optional<Backend> backend;
+  bool by_mpi = false;  // hosts exchange data by MPI; else by gloo
   // Bucket size in MiB: gradients that GPUs sum together while the backward part computes others.
   // The first bucket is 1 MiB, or `bucket_mib` if that is smaller, as in PyTorch. With several
   // hosts: gradients that these exchange together.
@@ -36,9 +37,10 @@ struct GpuExchangeKeys {
   template <class Config>
   static void add(KeyTable<Config>& table) {
     table
-        .choice("backend", &Config::backend, {"nccl", "gloo"},
+        .choice("backend", &Config::backend, {"nccl", "gloo", "mpi"},
                 "how GPUs exchange gradients, and activations between processes: by NCCL, or "
-                "by the CPUs through shared memory (gloo)")
+                "by the CPUs through shared memory (gloo, mpi). How several machines exchange "
+                "them: by gloo, or by MPI if mpirun or srun started the ranks; none: gloo")
         .optional("bucket_cap_mb", &Config::bucket_cap_mb,
                   "MiB of gradients that NCCL sums at once during the backward pass (none: 25), or "
                   "that several machines exchange at once (none: 4 for each machine)",
@@ -48,6 +50,7 @@ struct GpuExchangeKeys {
   void set(Exchange& out) const {
     if (backend)
       out.backend = *backend == "nccl" ? Exchange::Backend::nccl : Exchange::Backend::host;
+    out.by_mpi = backend == "mpi";
     out.bucket_mib = bucket_cap_mb;
   }
 };

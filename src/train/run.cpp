@@ -49,10 +49,13 @@ double timeout_of(const RunSettings& settings) {
 
 // Fills the buffers with initial values, or with those of the checkpoint. Drawing the initial
 // values advances the generator in both cases.
+// On other hosts than the first, whatever is in files comes from the first one later.
 void fill(const Session& s, const std::optional<Resume>& resume, const Buffers& buffers,
           Generator& generator) {
-  initialise(s.settings, s.devices, s.precision, s.model, buffers, generator, !resume);
-  if (resume) restore(s, *resume, buffers);
+  const bool first_host = s.devices.topology.host == 0;
+  initialise(s.settings, s.devices, s.precision, s.model, buffers, generator,
+             !resume && first_host);
+  if (resume && first_host) restore(s, *resume, buffers);
 }
 
 // Begins to write the run directory, and says which weights a new run begins with.
@@ -66,9 +69,8 @@ void begin(const Session& s, RunStart& start) {
 // threads that CUDA and NCCL start would be pinned too.
 CoreLease lease_cores(const Devices& devices, int ranks) {
   const auto workers = static_cast<size_t>(ranks * devices.topology.workers_per_rank());
-  if (devices.on_gpu() ||
-      static_cast<size_t>(devices.topology.total_workers()) > usable_cores().size())
-    return {};
+  const Rows own = devices.topology.workers_of_host(devices.topology.host);
+  if (devices.on_gpu() || static_cast<size_t>(own.count()) > usable_cores().size()) return {};
   return {allowed_cores(), workers};
 }
 
@@ -135,6 +137,7 @@ struct RunParts {
   Buffers buffers;
   const Generator& generator;
   GpuAccess gpus;
+  Link* link = nullptr;  // to other hosts, on the leader of each
   std::span<const float> resumed_states;
   ReservedSpace* space_for_weights = nullptr;
   std::span<Trace> traces{};
@@ -151,9 +154,13 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
   const std::optional<Resume>& resume = parts.resume;
   RankState state(s, parts.buffers, team, rank, parts.generator);
   state.gpus = parts.gpus;
+  state.link = parts.link;
+  // The first rank of the first host writes the run directory and prints the results.
+  const bool first_rank = state.number() == 0;
+  const int ranks = team.shape().ranks;
   const Probe* probe = parts.request.probe;
   std::unique_ptr<Reporter> reporter;
-  if (rank == 0 && !probe)
+  if (first_rank && !probe)
     reporter = std::make_unique<Reporter>(
         s, parts.folder,
         Reporter::Settings{.resumed = resumed_at(resume),
@@ -182,13 +189,13 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
         worker);  // rank 0 has filled the weights, which GPUs copy first of all
     const Outcome mine = train_worker(state, worker, observers);
     if (!first) {
-      for (int r = 0; r < s.devices.topology.ranks; ++r) team.barrier_without_limit(worker);
+      for (int r = 0; r < ranks; ++r) team.barrier_without_limit(worker);
       return;
     }
     outcome = mine;
     if (reporter) reporter->settle();
     if (probe) probe->last(rank);
-    if (rank == 0 && !probe) {
+    if (first_rank && !probe) {
       Progress saving = team.progress(rank);
       saving.phase = Phase::saving;
       team.set_progress(worker, saving);
@@ -198,9 +205,10 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
       if (!mine.stopped_by) checkpoints.finish();
     }
     // Print in the order of the ranks.
-    for (int r = 0; r < s.devices.topology.ranks; ++r) {
+    for (int r = 0; r < ranks; ++r) {
       if (r == rank && !mine.stopped_by && !probe)
-        print_stdout("Training on {} {} finished.\n", s.devices.on_gpu() ? "GPU" : "CPU", r);
+        print_stdout("Training on {} {} finished.\n", s.devices.on_gpu() ? "GPU" : "CPU",
+                     state.number());
       team.barrier_without_limit(worker);  // waits while the first worker saves
     }
   };
@@ -257,20 +265,42 @@ int code_of_end(int code, const std::string& folder, bool speaks) {
   return static_cast<int>(Fault::failed);
 }
 
-// Runs one rank of a run whose ranks a launcher started.
+// The engine that carries data between hosts.
+std::string_view link_backend(const Exchange& exchange) { return exchange.by_mpi ? "mpi" : "gloo"; }
+
+// Decides how a rank starts, or receives the decision: from host 0, or from the leader of its host.
+void decide_start(std::optional<RunStart>& start, const Session& s, const RunRequest& request,
+                  Team team, int rank, std::span<std::byte> decision, Disk& disk) {
+  if (rank != 0) {
+    start.emplace(s, request.location, decision, team, disk);
+    return;
+  }
+  RunHosts* const hosts = request.hosts;
+  if (!hosts || hosts->host() == 0) start.emplace(s, request.location, disk);
+  if (hosts) {
+    const std::string text = hosts->from_first(start ? start->text() : std::string());
+    if (!start) start.emplace(s, request.location, text, disk);
+  }
+  start->write(decision);
+}
+
+// Runs one rank of a run whose ranks a launcher started. Within a host, ranks are counted from 0.
 int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
-  const int rank = request.world->rank;
+  const World world = request.hosts ? request.hosts->local() : *request.world;
+  const int rank = world.rank;
+  const bool first_host = !request.hosts || request.hosts->host() == 0;
+  if (request.hosts) request.hosts->load(link_backend(s.devices.exchange));
   const Buffers::Sizes sizes = buffer_sizes(s);
   const SharedLayout layout(s, RunStart::kDecisionBytes);
   const CoreLease lease = lease_cores(s.devices, 1);
   // The first rank that gets no core speaks for all.
   std::optional<OncePerJob> once;
-  if (lease.taken() > 0 && lease.cores().empty()) once.emplace(request.world->job, "cores");
+  if (lease.taken() > 0 && lease.cores().empty()) once.emplace(world.job, "cores");
   if (once && once->speaks())
-    warn_of_shared_cores(lease, request.world->local_size * s.devices.topology.workers_per_rank());
+    warn_of_shared_cores(lease, world.local_size * s.devices.topology.workers_per_rank());
   const TeamSettings settings = team_settings(s, request, lease);
   Rendezvous ranks =
-      Rendezvous::join(*request.world,
+      Rendezvous::join(world,
                        {.spec = request.location.resolved_spec + request.location.resume,
                         .build = version(),
                         .bytes = layout.bytes},
@@ -282,12 +312,13 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
   std::optional<RunStart> start;
   // run_joined() keeps the heartbeat going during slow steps and tells other ranks about a failure.
   const int code = run_joined(ranks, team, rank, [&] {
-    if (rank == 0) {
-      start.emplace(s, request.location, disk);
-      start->write(decision);
-    } else {
-      start.emplace(s, request.location, decision, team, disk);
+    Link* link = nullptr;
+    if (request.hosts && rank == 0) {
+      request.hosts->watch(team);
+      request.hosts->compare(s.data.train);
+      link = &request.hosts->connect();
     }
+    decide_start(start, s, request, team, rank, decision, disk);
     Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
     // Every rank draws the weights, to advance its generator; only rank 0's are used.
     if (rank == 0) {
@@ -297,7 +328,7 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
       initialise(s.settings, s.devices, s.precision, s.model, Buffers(own.data(), sizes),
                  generator);
     }
-    if (rank == 0) {
+    if (rank == 0 && first_host) {
       begin(s, *start);
       if (request.begun) request.begun(start->folder());
     }
@@ -311,10 +342,13 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
                          .gpus = {.open = request.open_gpu,
                                   .shared = ranks.memory().data() + layout.gpus,
                                   .stuck_s = stuck_gpu_s(s, request)},
+                         .link = link,
                          .resumed_states = resumed_states,
                          .space_for_weights = start->space_for_weights()};
     return run_one_rank(parts, team, rank, lease.cores());
   });
+  if (request.hosts) request.hosts->end(!team.broken());
+  if (!first_host) return code;
   const bool speaks = rank == (team.broken_by() == 0 ? 1 : 0);  // the lowest rank that is left
   const bool begun = team.progress(0).epoch > 0;
   if (code == static_cast<int>(Fault::rank) && start && speaks && begun) {

@@ -13,6 +13,7 @@
 #include "engine/gpu/team.h"
 #include "session/buffers.h"
 #include "session/session.h"
+#include "train/run_hosts.h"
 #include "train/run_identity.h"
 #include "train/run_start.h"
 
@@ -33,6 +34,7 @@ struct RunRequest {
   RunIdentity identity = make_run_identity();
   // Set if a launcher started this rank; empty: dptrain starts the ranks.
   std::optional<World> world;
+  RunHosts* hosts = nullptr;  // the hosts of `world`; null: there is one
   const Probe* probe = nullptr;  // not null: nothing is printed or written
   // Path for a record of what workers did (engine/trace.h); empty: none. REQUIRES: no `world`.
   std::string trace;

@@ -51,8 +51,8 @@ RunStart::RunStart(const Session& session, const RunLocation& location, Disk& di
   location_.numbered ? start_numbered() : start_in_folder();
 }
 
-// Layout of the decision: a word that becomes 1 when the rest is written, then the checkpoint and
-// the directory, each ending with a zero byte.
+// Layout of the decision: a word that becomes 1 when the rest is written, the size of the text, and
+// the text.
 RunStart::RunStart(const Session& session, const RunLocation& location,
                    std::span<std::byte> decision, const Team& team, Disk& disk)
     : session_(session), location_(location), disk_(disk) {
@@ -60,12 +60,37 @@ RunStart::RunStart(const Session& session, const RunLocation& location,
     if (team.broken()) throw TeamBroken(team.reason());
     std::this_thread::sleep_for(kPoll);
   }
-  const char* const text = reinterpret_cast<const char*>(decision.data()) + sizeof(uint32_t);
-  const std::string checkpoint(text);
-  folder_ = text + checkpoint.size() + 1;
+  uint32_t size = 0;
+  std::memcpy(&size, decision.data() + sizeof(uint32_t), sizeof size);
+  const char* const text = reinterpret_cast<const char*>(decision.data()) + 2 * sizeof(uint32_t);
+  read({text, size});
+}
+
+RunStart::RunStart(const Session& session, const RunLocation& location, const std::string& text,
+                   Disk& disk)
+    : session_(session), location_(location), disk_(disk) {
+  read(text);
+  folder_.clear();
+}
+
+// The directory, the checkpoint and its state, each ending with a zero byte. With several hosts the
+// checkpoint's files are on host 0 only; otherwise each rank checks them.
+std::string RunStart::text() const {
+  const std::string checkpoint = resume_ ? fs::absolute(resume_->path).string() : "";
+  return folder_ + '\0' + checkpoint + '\0' + (resume_ ? to_json(resume_->state) : "") + '\0';
+}
+
+void RunStart::read(const std::string& text) {
+  folder_ = text.c_str();
+  const std::string checkpoint = text.c_str() + folder_.size() + 1;
+  if (checkpoint.empty()) return;
+  if (session_.devices.topology.hosts() > 1) {
+    const std::string state = text.c_str() + folder_.size() + 1 + checkpoint.size() + 1;
+    resume_.emplace(Resume{.path = checkpoint, .state = train_state_of(state, checkpoint)});
+    return;
+  }
   std::string why;
-  if (!checkpoint.empty())
-    resume_ = find_resume(checkpoint, folder_, session_, location_.resolved_spec, why);
+  resume_ = find_resume(checkpoint, folder_, session_, location_.resolved_spec, why);
 }
 
 RunStart::~RunStart() {
@@ -75,11 +100,12 @@ RunStart::~RunStart() {
 }
 
 void RunStart::write(std::span<std::byte> decision) const {
-  const std::string checkpoint = resume_ ? fs::absolute(resume_->path).string() : "";
-  const std::string text = checkpoint + '\0' + folder_ + '\0';
-  if (text.size() + sizeof(uint32_t) > decision.size())
-    fail(Fault::failed, "the path {} is too long; choose a shorter one", resume_->path);
-  std::memcpy(decision.data() + sizeof(uint32_t), text.data(), text.size());
+  const std::string all = text();
+  const auto size = static_cast<uint32_t>(all.size());
+  if (all.size() + 2 * sizeof(uint32_t) > decision.size())
+    fail(Fault::failed, "the path {} is too long; choose a shorter one", folder_);
+  std::memcpy(decision.data() + sizeof(uint32_t), &size, sizeof size);
+  std::memcpy(decision.data() + 2 * sizeof(uint32_t), all.data(), all.size());
   written(decision).store(1, std::memory_order_release);
 }
 

@@ -1,5 +1,6 @@
 // What rank 0 decides before a run begins: its directory, and the checkpoint that it continues. The
-// other ranks receive both through shared memory.
+// other ranks receive both through shared memory; other hosts get the checkpoint's state from host
+// 0, and need not see its files.
 #pragma once
 
 #include <cstddef>
@@ -34,25 +35,31 @@ class RunStart {
   // the errors of find_resume().
   RunStart(const Session& session, const RunLocation& location, std::span<std::byte> decision,
            const Team& team, Disk& disk);
+  // For the leaders of other hosts, from the text() of host 0: they have no run directory.
+  RunStart(const Session& session, const RunLocation& location, const std::string& text,
+           Disk& disk);
   // Removes a new numbered directory if the run has not begun.
   ~RunStart();
   RunStart(const RunStart&) = delete;
   RunStart& operator=(const RunStart&) = delete;
 
-  static constexpr size_t kDecisionBytes = 8192;
+  static constexpr size_t kDecisionBytes = 131072;
   // Rank 0 publishes its decision to the others. REQUIRES: `decision` is kDecisionBytes of zeroed
   // memory.
   void write(std::span<std::byte> decision) const;
+  // The decision as other hosts get it.
+  std::string text() const;
 
   // Call on rank 0 when every check of the run has passed. Takes over the directory (run_folder.h),
   // reserves disk space for the final weights, and links `latest`. Throws Error{failed}.
   void begin();
   ReservedSpace* space_for_weights() { return space_ ? &*space_ : nullptr; }  // null: none reserved
 
-  const std::string& folder() const { return folder_; }
+  const std::string& folder() const { return folder_; }  // empty: on another host
   const std::optional<Resume>& resume() const { return resume_; }
 
  private:
+  void read(const std::string& text);
   void start_in_folder();
   void start_numbered();
   void find(const std::string& where, const std::string& folder, Match match);

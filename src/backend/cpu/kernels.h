@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "graph/kernel.h"
@@ -23,6 +24,7 @@ std::vector<KernelType> elementwise_kernels();
 std::vector<KernelType> image_kernels();
 std::vector<KernelType> gemm_convolution_kernels();
 std::vector<KernelType> onednn_kernels();
+std::string onednn_version();  // "2.6.0"; empty: built without
 std::vector<KernelType> onednn_convolution_kernels();
 
 }  // namespace dpt

@@ -102,6 +102,11 @@ std::vector<KernelType> onednn_kernels() {
            .prepare = weight_gradient}};
 }
 
+std::string onednn_version() {
+  const dnnl_version_t& v = *dnnl_version();
+  return fmt::format("{}.{}.{}", v.major, v.minor, v.patch);
+}
+
 }  // namespace dpt
 
 #else
@@ -109,6 +114,7 @@ std::vector<KernelType> onednn_kernels() {
 namespace dpt {
 
 std::vector<KernelType> onednn_kernels() { return {}; }
+std::string onednn_version() { return ""; }
 
 }  // namespace dpt
 

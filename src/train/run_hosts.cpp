@@ -1,0 +1,162 @@
+#include "train/run_hosts.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/fail.h"
+#include "base/machine.h"
+#include "comm/hosts/hosts.h"
+#include "comm/links/load.h"
+#include "comm/rendezvous.h"
+#include "comm/shared_memory.h"
+#include "data/fingerprint.h"
+
+namespace dpt {
+namespace {
+
+// What the leader tells the other ranks of its host, behind the header of their team.
+struct LayoutHead {
+  int32_t hosts = 0, host = 0, cores_per_rank = 1;
+  static constexpr size_t bytes(int most_hosts) {
+    return sizeof(LayoutHead) + sizeof(int32_t) * static_cast<size_t>(most_hosts);
+  }
+};
+
+TeamShape shape_of(const World& local) { return {.ranks = local.size, .workers_per_rank = 1}; }
+
+void write(std::span<std::byte> to, const SessionQuery::Hosts& layout) {
+  const LayoutHead head{.hosts = static_cast<int32_t>(layout.first_ranks.size()),
+                        .host = layout.host,
+                        .cores_per_rank = layout.cores_per_rank};
+  std::memcpy(to.data(), &head, sizeof head);
+  std::memcpy(to.data() + sizeof head, layout.first_ranks.data(),
+              sizeof(int32_t) * layout.first_ranks.size());
+}
+
+SessionQuery::Hosts read(std::span<const std::byte> from) {
+  LayoutHead head;
+  std::memcpy(&head, from.data(), sizeof head);
+  SessionQuery::Hosts out{.first_ranks = std::vector<int>(static_cast<size_t>(head.hosts)),
+                          .host = head.host,
+                          .cores_per_rank = head.cores_per_rank};
+  std::memcpy(out.first_ranks.data(), from.data() + sizeof head,
+              sizeof(int32_t) * out.first_ranks.size());
+  return out;
+}
+
+}  // namespace
+
+RunHosts::RunHosts(const World& world, const HostIdentity& identity, double timeout_s)
+    : local_(before_run(world)), timeout_s_(timeout_s) {
+  if (leads()) {
+    try {
+      join(world, identity);
+    } catch (const Error& e) {
+      tell_early_failure(local_, e.what(), {.timeout_s = timeout_s, .directory = {}});
+      throw;
+    }
+  }
+  const size_t header = Team::bytes(shape_of(local_));
+  // The leader comes when all hosts have come.
+  const RendezvousSettings patience{.timeout_s = 3 * timeout_s, .directory = {}};
+  Rendezvous ranks = Rendezvous::join(
+      local_,
+      {.spec = identity.spec,
+       .build = identity.version,
+       .bytes = header + LayoutHead::bytes(world.size)},
+      [&](SharedMemory& memory) {
+        write(memory.span().subspan(header), layout_);
+        Team::create(memory.span().first(header), shape_of(local_));
+      },
+      patience);
+  layout_ = read(ranks.memory().span().subspan(header));
+  ranks.goodbye();
+  local_ = local_world(world);
+}
+
+RunHosts::~RunHosts() = default;
+
+World RunHosts::before_run(const World& world) {
+  World out = local_world(world);
+  out.job += ".hosts";  // its socket is not that of the run
+  return out;
+}
+
+void RunHosts::join(const World& world, const HostIdentity& identity) {
+  HostsSettings settings;
+  settings.gathering.timeout_s = timeout_s_;
+  channel_ = join_hosts(world, identity, trust_from_environment(), settings);
+  lay_out();
+}
+
+void RunHosts::lay_out() {
+  const HostMap& map = channel_->map();
+  layout_.host = channel_->host();
+  for (int h = 0; h < map.hosts(); ++h) layout_.first_ranks.push_back(map.host(h).first_rank);
+  const int own = std::max(1, static_cast<int>(usable_cores().size()) / local_.size);
+  layout_.cores_per_rank = own;
+  for (const std::string& cores : channel_->all_gather(std::to_string(own)))
+    layout_.cores_per_rank = std::min(layout_.cores_per_rank, std::atoi(cores.c_str()));
+}
+
+void RunHosts::compare(const Dataset& data) {
+  const std::vector<std::string> all = channel_->all_gather(fingerprint(data));
+  const auto other = std::ranges::find_if(all, [&](const std::string& f) { return f != all[0]; });
+  if (other == all.end()) return;
+  const HostMap& map = channel_->map();
+  const std::string why = fmt::format(
+      "{} and {} have different data: {}; copy the same files to all hosts",
+      map.name_of(static_cast<int>(other - all.begin())), map.name_of(0), data.description);
+  if (host() != 0) throw TeamBroken(why);
+  fail(Fault::data, "{}", why);
+}
+
+void RunHosts::load(std::string_view backend) {
+  module_ = &link_module(backend);
+  module_->start();
+}
+
+Link& RunHosts::connect() {
+  std::unique_ptr<Link> link = module_->connect(
+      {.host = host(),
+       .hosts = static_cast<int>(layout_.first_ranks.size()),
+       .address = channel_->map().host(host()).address,
+       .timeout_s = timeout_s_,
+       .all_gather = [this](const std::string& own) { return channel_->all_gather(own); }});
+  const std::lock_guard lock(mutex_);
+  link_ = std::move(link);
+  return *link_;
+}
+
+std::string RunHosts::from_first(const std::string& text) {
+  uint64_t size = text.size();
+  channel_->broadcast(std::as_writable_bytes(std::span(&size, 1)));
+  std::string out = host() == 0 ? text : std::string(size, ' ');
+  channel_->broadcast(std::as_writable_bytes(std::span(out)));
+  return out;
+}
+
+void RunHosts::watch(Team team) {
+  channel_->watch(team, [this] { abort_link(); });
+}
+
+void RunHosts::abort_link() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (link_) link_->abort();
+}
+
+void RunHosts::end(bool ordered) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    link_.reset();
+  }
+  if (channel_) channel_->goodbye();        // with the reason, if the team was broken up
+  if (module_ && ordered) module_->stop();  // MPI's would wait for hosts that are gone
+  module_ = nullptr;
+}
+
+}  // namespace dpt

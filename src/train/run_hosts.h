@@ -1,0 +1,73 @@
+// RunHosts: the hosts (machines) of a run, as one of its ranks uses them. The leaders of the hosts,
+// their first ranks, have the connections: a control channel, and a link for the data of steps.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "comm/hosts/control_channel.h"
+#include "comm/hosts/messages.h"
+#include "comm/links/link.h"
+#include "comm/links/module.h"
+#include "comm/world.h"
+#include "data/dataset.h"
+#include "session/session_query.h"
+
+namespace dpt {
+
+// Thread: the one that runs the rank, unless a function says otherwise.
+class RunHosts {
+ public:
+  // Connects the hosts, and tells all ranks of this host how they are laid out. Blocks until all
+  // have come. Throws as join_hosts() and Rendezvous::join() do; a leader that fails tells the
+  // other ranks of its host. REQUIRES: world.has_several_hosts().
+  RunHosts(const World& world, const HostIdentity& identity, double timeout_s);
+  // The ranks of this host, as they meet before the run does. A rank that fails before it has made
+  // a RunHosts tells these (tell_early_failure()).
+  static World before_run(const World& world);
+  ~RunHosts();  // without goodbye(), the other hosts take this one for dead
+  RunHosts(const RunHosts&) = delete;
+  RunHosts& operator=(const RunHosts&) = delete;
+
+  const SessionQuery::Hosts& layout() const { return layout_; }
+  const World& local() const { return local_; }  // of the ranks of this host
+  int host() const { return layout_.host; }
+  bool leads() const { return local_.rank == 0; }
+
+  // Every rank of the run, before connect(): loads what carries data between hosts, "gloo" or
+  // "mpi". Throws Error{device}. Thread: the one that called main().
+  void load(std::string_view backend);
+
+  // The functions below are for leaders, which all make the same calls in the same order.
+
+  // Throws Error{data} on host 0, and TeamBroken on the others, if the hosts have different
+  // samples.
+  void compare(const Dataset& data);
+  // Connects the link that carries the data of steps.
+  Link& connect();
+  // Host 0's text, on all hosts.
+  std::string from_first(const std::string& text);
+  // From now on this host ends with the others (ControlChannel::watch).
+  void watch(Team team);
+  // This rank has ended; the team's memory is not used afterwards. ordered: as it should, and so do
+  // the other hosts. Idempotent.
+  void end(bool ordered) noexcept;
+
+ private:
+  void join(const World& world, const HostIdentity& identity);
+  void lay_out();
+  void abort_link() noexcept;
+
+  World local_;
+  LinkModule* module_ = nullptr;
+  double timeout_s_;
+  SessionQuery::Hosts layout_;
+  std::mutex mutex_;  // of link_, which the channel's thread ends
+  std::unique_ptr<Link> link_;
+  std::unique_ptr<ControlChannel> channel_;  // null: not a leader
+};
+
+}  // namespace dpt
