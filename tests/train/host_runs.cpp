@@ -112,7 +112,8 @@ HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
   }
   const Session& first = *hosts[0]->session;
   Disk disk;
-  const Redirect out_of_sight(STDOUT_FILENO, "/dev/null");  // what the reporter prints
+  // What the reporter prints.
+  const Redirect no_output(STDOUT_FILENO, "/dev/null"), no_errors(STDERR_FILENO, "/dev/null");
   std::unique_ptr<Reporter> reporter;
   std::optional<CheckpointStore> store;
   if (!settings.folder.empty()) {

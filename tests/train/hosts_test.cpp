@@ -34,7 +34,7 @@ optimizer: {adam: 0.01}
 epochs: 2
 cores: 1
 parallel: ddp
-evaluate: true
+evaluate: {metrics: [accuracy, top5, f1, confusion_matrix]}
 reproducible: {shards: 8, gradients: stored}
 )" + more;
 }
@@ -57,6 +57,8 @@ void same_run(const HostRun& one, const HostRun& several) {
     CHECK(e.loss == one.evaluations[0].loss);
     CHECK(e.accuracy == one.evaluations[0].accuracy);
     CHECK(e.confusion_matrix == one.evaluations[0].confusion_matrix);
+    for (const NamedValue& metric : one.evaluations[0].metrics)
+      CHECK(e.find(metric.name) == metric.value);
   }
   for (const Outcome& o : several.outcomes) CHECK(o.steps == one.outcomes[0].steps);
 }

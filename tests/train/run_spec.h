@@ -60,7 +60,8 @@ std::unique_ptr<const Session> session_of(const std::string& yaml,
                                           const std::vector<std::string>& overrides,
                                           bool fake_gpus = false);
 
-// Makes `out`, the session of a whole spec under these circumstances; returns what is wrong with it.
+// Makes `out`, the session of a whole spec under these circumstances. Returns the
+// spec's errors.
 std::string errors_of_session(const std::string& yaml, const std::vector<std::string>& overrides,
                               const SessionQuery& query, std::unique_ptr<const Session>& out);
 
