@@ -44,13 +44,14 @@ TEST_CASE("gradients are read of all shards, until their sum is stored") {
   ShardGradients gradients(one.worker);
   const auto sources = [&] {
     size_t out = 0;
-    gradients.each_range(16, 32, [&](size_t begin, size_t end, auto shards, size_t first) {
-      CHECK(begin == 16);
-      CHECK(end == 32);
-      CHECK(first == 0);
-      CHECK(shards[0] == one.buffers.gradient(0));
-      out = shards.size();
-    });
+    gradients.each_range({.begin = 16, .end = 32},
+                         [&](size_t begin, size_t end, auto shards, size_t first) {
+                           CHECK(begin == 16);
+                           CHECK(end == 32);
+                           CHECK(first == 0);
+                           CHECK(shards[0] == one.buffers.gradient(0));
+                           out = shards.size();
+                         });
     return out;
   };
   CHECK(sources() == 2);
@@ -79,12 +80,13 @@ TEST_CASE("compressed gradients are read as the rounded sum, tile by tile") {
   ShardGradients gradients(one.worker);
   for (const int g : one.worker.own) gradients.compress(g);
   fill(one, 0, 0);  // only the halves are read; the other rank has written none
-  gradients.each_range(16, 32, [&](size_t begin, size_t end, auto shards, size_t first) {
-    CHECK(first == begin);
-    REQUIRE(shards.size() == 1);
-    CHECK(shards[0][0] == 1);
-    CHECK(shards[0][end - begin - 1] == 1);
-  });
+  gradients.each_range({.begin = 16, .end = 32},
+                       [&](size_t begin, size_t end, auto shards, size_t first) {
+                         CHECK(first == begin);
+                         REQUIRE(shards.size() == 1);
+                         CHECK(shards[0][0] == 1);
+                         CHECK(shards[0][end - begin - 1] == 1);
+                       });
 }
 
 TEST_CASE("a norm is that of the sum over shards, without the loss scale") {
