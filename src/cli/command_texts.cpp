@@ -10,6 +10,9 @@ namespace {
 
 constexpr Meaning kEnvironment[] = {
     {"DPTRAIN_DATA", "the folder of the built-in data sets (mnist, cifar10, ...)"},
+    {"DPTRAIN_MASTER", "host:port at which the first of several machines waits for the others"},
+    {"DPTRAIN_SECRET_FILE", "the file with the secret by which machines of a run know each other"},
+    {"DPTRAIN_TRUST_NETWORK", "1: several machines may train without a secret"},
     {"DPTRAIN_NO_CACHE", "if set, unpacked data sets are not cached in ~/.cache/dptrain"},
     {"DPTRAIN_CUDA_MODULE", "the file libdptrain_cuda.so"},
     {"DPTRAIN_CUDA_PATH", "the folders of CUDA's libraries, separated by colons"},
