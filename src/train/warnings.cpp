@@ -221,8 +221,9 @@ void check_batch_size(const Session& s, Warnings& out) {
 // Only if somebody asked for so many: `parallel: ddp` alone has two devices on any machine.
 void check_cores(const Session& s, int cores, bool launched, Warnings& out) {
   const DeviceSpec& asked = s.settings.spec.devices;
-  const int devices = s.devices.topology.ranks * s.devices.topology.devices_per_rank,
-            workers = s.devices.topology.workers_per_device;
+  const Topology& topology = s.devices.topology;
+  const int ranks = static_cast<int>(topology.ranks_of_host(topology.host).count()),
+            devices = ranks * topology.devices_per_rank, workers = topology.workers_per_device;
   if (s.devices.on_gpu() || devices * workers <= cores) return;
   if (workers > 1) {
     const std::string threads =
@@ -232,7 +233,7 @@ void check_cores(const Session& s, int cores, bool launched, Warnings& out) {
                    fmt::format("{} share {}: the threads take turns, and training is slower; set "
                                "cores to at most {}",
                                threads, counted(cores, "core"), std::max(1, cores / devices))});
-  } else if (asked.count || launched || s.devices.topology.devices_per_replica > 1) {
+  } else if (asked.count || launched || topology.devices_per_replica > 1) {
     const auto written = [&](const char* key) { return s.settings.spec.locations.contains(key); };
     const char* key = written("devices") ? "devices" : written("parallel") ? "parallel" : "model";
     out.push_back({s.settings.spec.at(key),
