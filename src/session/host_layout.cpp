@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/units.h"
 #include "session/buffers.h"
 
@@ -17,6 +18,7 @@ ElementOwners owners_of(const Session& s, const std::vector<GradientPart>& parts
   const size_t multiple = needs_norm(s) ? Buffers::kChunk : kCacheLine / sizeof(float);
   size_t element_bytes = 0;  // of one element in the parts of all hosts
   for (const GradientPart& p : parts) element_bytes += p.element_bytes();
+  require(element_bytes > 0, "hosts have shards");
   // All hosts must find the same size, so each counts its own parts, too.
   const size_t fits = kMostStaging / (HostLayout::kSlots * element_bytes) / multiple * multiple;
   size_t wanted = ElementOwners::kPiece;

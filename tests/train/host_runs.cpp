@@ -69,6 +69,37 @@ void run_rank_of(Host& host, int rank, HostRun& out, size_t number, Reporter* re
   });
 }
 
+// Fills the buffers, on the first host from the checkpoint, and makes the ranks.
+void start_ranks(Host& host, int ranks, const Resume* resume, bool first) {
+  const Session& s = *host.session;
+  Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
+  initialise(s.settings, s.devices, s.precision, s.model, *host.buffers, generator);
+  if (first && resume) restore(s, *resume, *host.buffers);
+  for (int r = 0; r < ranks; ++r) {
+    host.ranks.push_back(std::make_unique<RankState>(s, *host.buffers, *host.team, r, generator));
+    host.ranks.back()->link = r == 0 ? host.link.get() : nullptr;
+    if (resume) host.ranks.back()->resumed = &resume->state;
+  }
+}
+
+// Runs all ranks of all hosts, each on a thread of its own.
+void run_all(const std::vector<std::unique_ptr<Host>>& hosts, const std::vector<int>& ranks,
+             Reporter* reporter, HostRun& out) {
+  std::vector<std::thread> threads;
+  for (size_t h = 0; h < hosts.size(); ++h)
+    for (int r = 0; r < ranks[h]; ++r)
+      threads.emplace_back([&, h, r] {
+        try {
+          run_rank_of(*hosts[h], r, out, h, h == 0 && r == 0 ? reporter : nullptr);
+        } catch (const TeamBroken&) {
+        } catch (const Error& e) {
+          out.errors[h] = e.what();
+          if (hosts[h]->link) hosts[h]->link->abort();
+        }
+      });
+  for (std::thread& t : threads) t.join();
+}
+
 }  // namespace
 
 HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
@@ -101,14 +132,7 @@ HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
     if (h == 0 && !settings.resume.empty())
       resume =
           find_resume(settings.resume, settings.resume, s, host.resolved_spec, why, Match::fits);
-    Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
-    initialise(s.settings, s.devices, s.precision, s.model, *host.buffers, generator);
-    if (h == 0 && resume) restore(s, *resume, *host.buffers);
-    for (int r = 0; r < settings.ranks[h]; ++r) {
-      host.ranks.push_back(std::make_unique<RankState>(s, *host.buffers, *host.team, r, generator));
-      host.ranks.back()->link = r == 0 ? host.link.get() : nullptr;
-      if (resume) host.ranks.back()->resumed = &resume->state;
-    }
+    start_ranks(host, settings.ranks[h], resume ? &*resume : nullptr, h == 0);
   }
   const Session& first = *hosts[0]->session;
   Disk disk;
@@ -124,19 +148,7 @@ HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
     for (auto& host : hosts)
       for (auto& rank : host->ranks) rank->checkpoints = &*store;
   }
-  std::vector<std::thread> threads;
-  for (size_t h = 0; h < count; ++h)
-    for (int r = 0; r < settings.ranks[h]; ++r)
-      threads.emplace_back([&, h, r] {
-        try {
-          run_rank_of(*hosts[h], r, out, h, h == 0 && r == 0 ? reporter.get() : nullptr);
-        } catch (const TeamBroken&) {
-        } catch (const Error& e) {
-          out.errors[h] = e.what();
-          if (hosts[h]->link) hosts[h]->link->abort();
-        }
-      });
-  for (std::thread& t : threads) t.join();
+  run_all(hosts, settings.ranks, reporter.get(), out);
   if (reporter) reporter->settle();
   for (size_t h = 0; h < count; ++h) {
     const FlatLayout& flat = hosts[h]->session->model.layout;
