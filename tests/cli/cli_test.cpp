@@ -115,19 +115,6 @@ TEST_CASE("a word that is neither a command nor a file is an unknown command") {
   CHECK(has(error_of({"trian"}), "trian:1:1: error: unknown key 'epoch'"));
 }
 
-TEST_CASE("ranks on several machines are refused before anything is read") {
-  const Finished f = dptrain({"no-such.yaml"}, {{"RANK", "0"},
-                                                {"WORLD_SIZE", "4"},
-                                                {"LOCAL_RANK", "0"},
-                                                {"LOCAL_WORLD_SIZE", "2"},
-                                                {"MASTER_ADDR", "hosta"}});
-  CHECK(f.code == 2);
-  CHECK_MESSAGE(has(f.err,
-                    "torchrun started 4 ranks, 2 of them on this machine: ranks on several "
-                    "machines are not supported in this version"),
-                f.err);
-}
-
 TEST_CASE("help has the version, the environment, and names of values in place of types") {
   const std::string help = dptrain({"--help"}).out;
   for (const char* part :

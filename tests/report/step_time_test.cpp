@@ -21,7 +21,7 @@ data:
   dataset: {synthetic_images: {samples: 96, shape: [1, 6, 6]}}
   transforms: [to_tensor]
   batch_size: 24
-model: [flatten, {linear: 16}, {batch_norm: }, relu, {linear: 16}, tanh, {linear: 10}]
+model: [flatten, {linear: 16}, batch_norm1d, relu, {linear: 16}, tanh, {linear: 10}]
 loss: cross_entropy
 optimizer: {sgd: 0.1}
 cores: 1
