@@ -20,7 +20,8 @@ ElementOwners owners_of(const Session& s, const std::vector<GradientPart>& parts
   for (const GradientPart& p : parts) element_bytes += p.element_bytes();
   require(element_bytes > 0, "hosts have shards");
   // All hosts must find the same size, so each counts its own parts, too.
-  const size_t fits = kMostStaging / (HostLayout::kSlots * element_bytes) / multiple * multiple;
+  const size_t fits = kMostStaging / (HostLayout::kSlots * std::max<size_t>(1, element_bytes)) /
+                      multiple * multiple;
   size_t wanted = ElementOwners::kPiece;
   if (const std::optional<double>& mib = s.devices.exchange.bucket_mib)
     wanted = static_cast<size_t>(*mib * static_cast<double>(kMiB) / sizeof(float)) /

@@ -100,6 +100,16 @@ void run_all(const std::vector<std::unique_ptr<Host>>& hosts, const std::vector<
   for (std::thread& t : threads) t.join();
 }
 
+// What each host ended with, and sent.
+void collect(const std::vector<std::unique_ptr<Host>>& hosts, HostRun& out) {
+  for (size_t h = 0; h < hosts.size(); ++h) {
+    const FlatLayout& flat = hosts[h]->session->model.layout;
+    const float* const weights = hosts[h]->buffers->weights();
+    out.weights.emplace_back(weights, weights + (h == 0 ? flat.total : flat.trainable));
+    out.sent.push_back(hosts[h]->link ? hosts[h]->link->bytes_sent() : 0);
+  }
+}
+
 }  // namespace
 
 HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
@@ -150,12 +160,7 @@ HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
   }
   run_all(hosts, settings.ranks, reporter.get(), out);
   if (reporter) reporter->settle();
-  for (size_t h = 0; h < count; ++h) {
-    const FlatLayout& flat = hosts[h]->session->model.layout;
-    const float* const weights = hosts[h]->buffers->weights();
-    out.weights.emplace_back(weights, weights + (h == 0 ? flat.total : flat.trainable));
-    out.sent.push_back(hosts[h]->link ? hosts[h]->link->bytes_sent() : 0);
-  }
+  collect(hosts, out);
   out.steps = first.batches.train->steps();
   if (count > 1) {
     const HostLayout layout(first);
