@@ -18,7 +18,7 @@ namespace {
 // So many machines like the one of this topology.
 SessionQuery on_hosts(const Topology& one, int hosts, SessionQuery out) {
   out.world = one.ranks * hosts;
-  out.hosts.emplace();
+  out.hosts = SessionQuery::Hosts();
   out.hosts->cores_per_rank = one.workers_per_rank();
   for (int h = 0; h < hosts; ++h) out.hosts->first_ranks.push_back(h * one.ranks);
   return out;

@@ -95,7 +95,6 @@ class HostExchange {
   Link& link_;
   const HostLayout layout_;
   Frames results_, squares_, records_;
-  uint64_t step_ = 0;                                     // of the results that are on their way
   Requests frames_, sends_, weights_;                     // on their way
   std::array<Requests, HostLayout::kSlots> gradients_{};  // of the buckets with each slot
 };
