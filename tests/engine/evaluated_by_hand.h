@@ -46,8 +46,7 @@ inline std::vector<EvaluatedSample> samples_by_hand(const Session& session) {
     double sum = 0;
     for (const double l : logits) sum += std::exp(l);
     const auto target = static_cast<size_t>(targets[s]);
-    const auto best =
-        static_cast<size_t>(std::ranges::max_element(logits) - logits.begin());
+    const auto best = static_cast<size_t>(std::ranges::max_element(logits) - logits.begin());
     out.push_back({std::log(sum) - logits[target], target, best == target});
   }
   return out;

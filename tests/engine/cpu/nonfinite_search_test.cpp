@@ -17,7 +17,10 @@ namespace {
 
 // A step of 8 samples in two micro-batches.
 constexpr const char* kSpec = R"(
-data: {dataset: {random: {samples: 8, in_features: 3, out_features: 2}}, batch_size: 8, shuffle: false}
+data:
+  dataset: {random: {samples: 8, in_features: 3, out_features: 2}}
+  batch_size: 8
+  shuffle: false
 model: [{linear: 6, name: first}, {tanh: null, name: middle}, {linear: 2, name: last}]
 loss: mse_loss
 optimizer: {sgd: 0.1}

@@ -21,8 +21,8 @@ const std::vector<std::string> kModel = {
 
 std::vector<std::string> pipeline(const std::string& schedule) {
   std::vector<std::string> how = kModel;
-  how.push_back(fmt::format("parallel={{pipeline: {{stages: 2, chunks: 2, schedule: {}}}}}",
-                            schedule));
+  how.push_back(
+      fmt::format("parallel={{pipeline: {{stages: 2, chunks: 2, schedule: {}}}}}", schedule));
   return how;
 }
 
@@ -43,8 +43,7 @@ void run_step(OneWorker& one, StageRunner& r, int64_t batch, uint64_t number) {
   const auto step = one.step(batch, number);
   r.losses.begin_step(step->rows.samples);
   for (size_t m = 0; m < step->rows.micro.size(); ++m) {
-    Binding* const b =
-        r.bindings.find(0, step->rows.micro[m], program_kind(*one.session, m), m);
+    Binding* const b = r.bindings.find(0, step->rows.micro[m], program_kind(*one.session, m), m);
     REQUIRE(b);
     r.input.load(*b, 0, step->input, m);
     b->run(Part::forward);

@@ -16,6 +16,8 @@ namespace dpt {
 
 // What one worker needs to run stages. Thread: the one that uses the worker.
 struct StageRunner {
+  explicit StageRunner(CpuWorker& its) : worker(its) {}
+
   CpuWorker& worker;
   BindingTable bindings{worker};
   SyncPoints sync_points{worker, bindings};

@@ -89,8 +89,8 @@ TEST_CASE("the batches that are submitted are reported in increasing numbers, to
 }
 
 TEST_CASE("metrics of outputs are the CPU's") {
-  const std::vector<std::string> how = {
-      "evaluate.batch_size=4", "evaluate.metrics=[accuracy, top3, f1, confusion_matrix]"};
+  const std::vector<std::string> how = {"evaluate.batch_size=4",
+                                        "evaluate.metrics=[accuracy, top3, f1, confusion_matrix]"};
   const Evaluation expected = on_cpu(how);
   Evaluator gpu(how);
   const Evaluation found = gpu.run();

@@ -1,4 +1,4 @@
-// What one GPU needs to run batches: state, bindings, and the data set in its memory.
+// What one GPU needs to run batches: state, bindings, and the input of batches.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,9 @@ namespace dpt {
 // Uploads the weights of one.buffers and the state of a run that begins.
 class GpuRunner {
  public:
-  explicit GpuRunner(OneGpu& one) : bindings(one.worker, one.update, nullptr), one_(one) {
+  // resident: the GPU has the data set in its memory; else the host makes batches.
+  explicit GpuRunner(OneGpu& one, bool resident = true)
+      : bindings(one.worker, one.update, nullptr), one_(one), resident_(resident) {
     const cuda::DeviceBuffer host(one.api, cuda::MemoryKind::pinned, sizeof(cuda::StepState));
     new (host.data()) cuda::StepState{.loss_scale = 1};
     one.stream->copy(one.context.state, host.data(), sizeof(cuda::StepState));
@@ -55,7 +57,8 @@ class GpuRunner {
     size_t room = kGiB;
     const auto bytes = [&](ValueId Graph::*value) {
       size_t most = 0;
-      for (const auto* programs : {&one_.session->model.programs, &one_.session->model.test_programs})
+      for (const auto* programs :
+           {&one_.session->model.programs, &one_.session->model.test_programs})
         for (const auto& [rows, p] : *programs)
           most = std::max(most, p.graph[p.graph.*value].desc.bytes());
       return most;
@@ -67,10 +70,11 @@ class GpuRunner {
                              .target_bytes = bytes(&Graph::target),
                              .team = one_.team,
                              .wait_for = wait_},
-                            true, room);
+                            resident_, room);
   }
 
   OneGpu& one_;
+  bool resident_;
   WaitForGpu wait_ = [](cuda::Event& event) { event.wait(); };
 };
 

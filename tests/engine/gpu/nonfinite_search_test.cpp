@@ -16,7 +16,10 @@ namespace {
 
 // A step of 8 samples.
 constexpr const char* kSpec = R"(
-data: {dataset: {random: {samples: 8, in_features: 3, out_features: 2}}, batch_size: 8, shuffle: false}
+data:
+  dataset: {random: {samples: 8, in_features: 3, out_features: 2}}
+  batch_size: 8
+  shuffle: false
 model: [{linear: 6, name: first}, {tanh: null, name: middle}, {linear: 2, name: last}]
 loss: mse_loss
 optimizer: {sgd: 0.1}
@@ -41,9 +44,8 @@ TEST_CASE("a GPU finds the first layer whose output overflows, in every micro-ba
     set_some_weights(*one.session, one.buffers);
     const GpuRunner r(one);
     CHECK(search(one, r) == kNothing);
-    for (const size_t parameter : {2, 3}) {
+    for (const size_t parameter : {2, 3})
       set_parameter(*one.session, one.buffers, parameter, kHuge);
-    }
     one.update.upload(one.buffers);
     CHECK(search(one, r) == "the output of layer 'last' (linear) is the first that is not finite");
     for (const size_t parameter : {0, 1})
@@ -65,20 +67,23 @@ TEST_CASE("a GPU's search names a parameter of the host's buffers before any lay
   CHECK(search(one, r) == "the values of parameter 'first.bias' were not finite before the step");
 }
 
-TEST_CASE("a GPU's search reads the samples of each micro-batch") {
-  OneGpu one(kSpec, {"accumulate=2"});
-  set_some_weights(*one.session, one.buffers);
-  const Table& inputs = one.session->data.train.inputs;
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  // Nobody else has this data set.
-  std::memcpy(const_cast<std::byte*>(inputs.data.get()) +
-                  static_cast<size_t>(6 * inputs.step()) * sizeof nan,
-              &nan, sizeof nan);
-  const GpuRunner r(one);
-  CHECK(search(one, r) ==
-        "sample 6 of the training set (counted from 0) has an input that is not finite");
-  // The second micro-batch has samples 4 to 7, and the first layer is the first to read them.
-  CHECK(one.buffers.non_finite(0).instruction / kForward == 1);
+TEST_CASE("a GPU's search reads the samples of each micro-batch, resident or made by the host") {
+  for (const bool resident : {true, false}) {
+    CAPTURE(resident);
+    OneGpu one(kSpec, {"accumulate=2"});
+    set_some_weights(*one.session, one.buffers);
+    const Table& inputs = one.session->data.train.inputs;
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    // Nobody else has this data set.
+    std::memcpy(const_cast<std::byte*>(inputs.data.get()) +
+                    static_cast<size_t>(6 * inputs.step()) * sizeof nan,
+                &nan, sizeof nan);
+    const GpuRunner r(one, resident);
+    CHECK(search(one, r) ==
+          "sample 6 of the training set (counted from 0) has an input that is not finite");
+    // The second micro-batch has samples 4 to 7, and the first layer is the first to read them.
+    CHECK(one.buffers.non_finite(0).instruction / kForward == 1);
+  }
 }
 
 }  // namespace

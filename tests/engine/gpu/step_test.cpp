@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -42,9 +43,8 @@ struct Stepper {
     const auto its = r->step(batch);
     const OptimizerStep sgd = one.session->settings.optimizer->step(
         one.session->settings.spec.optimizer.settings, 1, 1, std::nullopt);
-    const LaunchQueue::Step queued{.input = its->input,
-                                   .rows = its->rows,
-                                   .divisor = static_cast<double>(its->rows.samples)};
+    const LaunchQueue::Step queued{
+        .input = its->input, .rows = its->rows, .divisor = static_cast<double>(its->rows.samples)};
     one.launch_queue.submit({&queued, 1}, 0, {&sgd, 1});
     one.api.take_calls();
     step->enqueue(its->rows, 0, 0);
@@ -132,6 +132,29 @@ TEST_CASE("what the lists do not say is not done") {
   CHECK(s.weights() != before);
 }
 
+TEST_CASE("steps of some micro-batches are done in these") {
+  using When = PlanStep::When;
+  struct Case {
+    When when;
+    std::array<int, 3> counts;  // of added steps and the plan's own
+  };
+  for (const Case& c : {Case{When::between, {1, 2, 1}}, Case{When::last, {0, 1, 2}},
+                        Case{When::later, {0, 2, 2}}, Case{When::always, {1, 2, 2}}}) {
+    CAPTURE(static_cast<int>(c.when));
+    Stepper s({"accumulate=3"});
+    s.plan().micro.push_back(
+        {.op = PlanOp::add_gradients, .actor = PlanStep::Actor::gpus, .when = c.when});
+    std::vector<std::string> expected;
+    for (const int count : c.counts) {
+      expected.insert(expected.end(), {"load", "loss"});
+      expected.insert(expected.end(), static_cast<size_t>(count), "add_gradients");
+    }
+    expected.insert(expected.end(), {"decide", "update"});
+    s.run(0);
+    CHECK(marks_of(s.told) == expected);
+  }
+}
+
 TEST_CASE("micro-batches add up to the step of the whole batch") {
   Stepper whole({"accumulate=1"});
   const std::vector<float> before = whole.weights();
@@ -153,13 +176,19 @@ TEST_CASE("micro-batches add up to the step of the whole batch") {
   }
 }
 
-TEST_CASE("one GPU shares its weights with nobody") {
+TEST_CASE("sharing weights repeats only what follows the update") {
   Stepper s({});
-  s.run(0);
   s.one.api.take_calls();
-  REQUIRE(s.plan().update.back().op == PlanOp::update);
   s.step->share_weights();
-  CHECK(s.one.api.take_calls().empty());
+  CHECK(s.one.api.take_calls().empty());  // one GPU shares with nobody
+  REQUIRE(s.plan().update.back().op == PlanOp::update);
+  const PlanStep update = s.plan().update.back();
+  s.plan().update.push_back(update);
+  s.run(0);  // decides which formula an update uses
+  CHECK(marks_of(s.told) == std::vector<std::string>{"load", "loss", "decide", "update", "update"});
+  s.one.api.take_calls();
+  s.step->share_weights();
+  CHECK(marks_of(s.one.api.take_calls()) == std::vector<std::string>{"update"});
 }
 
 }  // namespace
