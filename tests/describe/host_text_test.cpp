@@ -27,7 +27,7 @@ reproducible: 6
 std::unique_ptr<const Session> on_hosts(const std::vector<int>& ranks,
                                         const std::vector<std::string>& overrides = {}) {
   SessionQuery query{.runs = false, .sizes_only = true};
-  query.hosts.emplace();
+  query.hosts = SessionQuery::Hosts();
   query.world = 0;
   for (const int n : ranks) {
     query.hosts->first_ranks.push_back(*query.world);
