@@ -29,8 +29,9 @@ double worst(const Node& tensors, const std::string& path) {
   const SafeTensorsFile file(path);
   double out = 0;
   for (const auto& [key, expected] : tensors.entries) {
-    CAPTURE(key.value);
-    const auto found = std::ranges::find(file.entries(), key.value, &SafeTensorsFile::Entry::name);
+    const std::string name = key.value;
+    CAPTURE(name);
+    const auto found = std::ranges::find(file.entries(), name, &SafeTensorsFile::Entry::name);
     REQUIRE(found != file.entries().end());
     std::vector<float> values(expected.items.size());
     REQUIRE(found->desc.bytes() == values.size() * sizeof(float));

@@ -542,8 +542,10 @@ epochs: 2
 }
 
 TEST_CASE("a rank that is killed ends the run within a second, with one message") {
-  for (const auto& [victim, mode] : {std::pair{size_t{0}, "ddp"}, std::pair{size_t{1}, "ddp"},
-                                     std::pair{size_t{1}, "{local_sgd: 8}"}}) {
+  for (const auto& c : {std::pair{size_t{0}, "ddp"}, std::pair{size_t{1}, "ddp"},
+                        std::pair{size_t{1}, "{local_sgd: 8}"}}) {
+    const size_t victim = c.first;
+    const std::string mode = c.second;
     CAPTURE(victim);
     CAPTURE(mode);
     Running r({fmt::format("parallel={}", mode), "devices=2"});
