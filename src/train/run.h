@@ -34,7 +34,7 @@ struct RunRequest {
   RunIdentity identity = make_run_identity();
   // Set if a launcher started this rank; empty: dptrain starts the ranks.
   std::optional<World> world;
-  RunHosts* hosts = nullptr;  // the hosts of `world`; null: there is one
+  RunHosts* hosts = nullptr;     // the hosts of `world`; null: there is one
   const Probe* probe = nullptr;  // not null: nothing is printed or written
   // Path for a record of what workers did (engine/trace.h); empty: none. REQUIRES: no `world`.
   std::string trace;
