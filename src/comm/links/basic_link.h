@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,6 +24,32 @@ inline std::string length_text(size_t of_peer, size_t own, bool sending, uint32_
                      of_peer, sending ? "sends" : "expects", own, tag);
 }
 inline constexpr const char* kClosedText = "connection closed by peer";
+
+// The messages of a link that have begun and were not waited for. References to them stay valid.
+template <class T>
+class Transfers {
+ public:
+  using Request = Link::Request;
+
+  Request add(T transfer) {
+    all_.emplace(++last_, std::move(transfer));
+    return last_;
+  }
+  T& find(Request request) {
+    const auto found = all_.find(request);
+    require(found != all_.end(), "a link's request is waited for once");
+    return found->second;
+  }
+  void erase(Request request) { all_.erase(request); }
+  void clear() { all_.clear(); }
+  bool empty() const { return all_.empty(); }
+  auto begin() { return all_.begin(); }
+  auto end() { return all_.end(); }
+
+ private:
+  std::unordered_map<Request, T> all_;
+  Request last_ = 0;
+};
 
 class BasicLink : public Link {
  public:

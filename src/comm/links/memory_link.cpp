@@ -229,7 +229,7 @@ class MemoryLink final : public BasicLink {
   }
 
   void wait(Request request) override {
-    const SharedSide side = find(request);
+    const SharedSide side = sides_.find(request);
     network_->wait(*side, [&] { return aborted(); });
     check(*side);
     count(side->sending, side->bytes);
@@ -237,7 +237,7 @@ class MemoryLink final : public BasicLink {
   }
 
   bool done(Request request) override {
-    const SharedSide side = find(request);
+    const SharedSide side = sides_.find(request);
     const bool settled = network_->poll(*side);
     check(*side);
     return settled;
@@ -253,13 +253,7 @@ class MemoryLink final : public BasicLink {
   Request begin(Side side) {
     check_peer(side.peer);
     check_not_aborted();
-    sides_[++last_] = network_->begin(host(), std::move(side));
-    return last_;
-  }
-  SharedSide find(Request request) const {
-    const auto found = sides_.find(request);
-    require(found != sides_.end(), "a link's request is waited for once");
-    return found->second;
+    return sides_.add(network_->begin(host(), std::move(side)));
   }
   void check(const Side& side) const {
     check_not_aborted();
@@ -268,8 +262,7 @@ class MemoryLink final : public BasicLink {
   }
 
   const std::shared_ptr<MemoryNetworkState> network_;
-  std::map<Request, SharedSide> sides_;
-  Request last_ = 0;
+  Transfers<SharedSide> sides_;
 };
 
 }  // namespace

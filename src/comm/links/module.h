@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/version.h"
 #include "comm/links/link.h"
 
 namespace dpt {
@@ -31,5 +32,14 @@ struct LinkModuleEntry {
 };
 using LinkModuleFunction = const LinkModuleEntry*();
 inline constexpr const char* kLinkModuleFunction = "dptrain_link_module";
+
+// What a module's entry point returns. Module: its LinkModule.
+template <class Module>
+const LinkModuleEntry* link_module_entry() {
+  static const std::string own_version = version();
+  static Module module;
+  static const LinkModuleEntry entry{.version = own_version.c_str(), .module = &module};
+  return &entry;
+}
 
 }  // namespace dpt

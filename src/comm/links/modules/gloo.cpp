@@ -7,7 +7,6 @@
 
 #include <gloo/config.h>
 
-#include "base/version.h"
 #include "comm/links/basic_link.h"
 #include "comm/links/module.h"
 #include "comm/links/modules/gloo_pair.h"
@@ -72,7 +71,7 @@ class GlooLink final : public BasicLink {
   }
 
   void wait(Request request) override {
-    Transfer& t = find(request);
+    Transfer& t = transfers_.find(request);
     const Clock::time_point began = Clock::now();
     const milliseconds limit(static_cast<int64_t>(timeout_s() * 1000));
     for (;;) {
@@ -86,7 +85,7 @@ class GlooLink final : public BasicLink {
     transfers_.erase(request);
   }
 
-  bool done(Request request) override { return is_complete(find(request)); }
+  bool done(Request request) override { return is_complete(transfers_.find(request)); }
 
   void abort() noexcept override {
     if (!set_aborted()) return;
@@ -153,12 +152,9 @@ class GlooLink final : public BasicLink {
   Request begin(int peer, uint32_t tag, bool sending, std::byte* data, size_t bytes) {
     check_peer(peer);
     check_not_aborted();
-    const Request request = ++last_;
-    Transfer& t = transfers_[request];
-    t.peer = peer;
-    t.tag = tag;
-    t.sending = sending;
-    t.bytes = bytes;
+    const Request request =
+        transfers_.add({.peer = peer, .tag = tag, .sending = sending, .bytes = bytes});
+    Transfer& t = transfers_.find(request);
     const SigpipeBlocked guard;
     try {
       t.buffer = std::make_unique<Buffer>(context_, data, bytes);
@@ -171,12 +167,6 @@ class GlooLink final : public BasicLink {
       fail_peer(peer, plain_text(e.what()));
     }
     return request;
-  }
-
-  Transfer& find(Request request) {
-    const auto found = transfers_.find(request);
-    require(found != transfers_.end(), "a link's request is waited for once");
-    return found->second;
   }
 
   // Throws if the transfer can no longer become complete.
@@ -210,8 +200,7 @@ class GlooLink final : public BasicLink {
   // In this order: gloo's thread signals events until the context has ended.
   Events events_;
   std::shared_ptr<Context> context_;
-  std::unordered_map<Request, Transfer> transfers_;
-  Request last_ = 0;
+  Transfers<Transfer> transfers_;
 };
 
 class GlooModule final : public LinkModule {
@@ -231,8 +220,5 @@ class GlooModule final : public LinkModule {
 
 extern "C" __attribute__((visibility("default"))) const dpt::LinkModuleEntry*
 dptrain_link_module() {
-  static const std::string version = dpt::version();
-  static dpt::gloo_module::GlooModule module;
-  static const dpt::LinkModuleEntry entry{.version = version.c_str(), .module = &module};
-  return &entry;
+  return dpt::link_module_entry<dpt::gloo_module::GlooModule>();
 }

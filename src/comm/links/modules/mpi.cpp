@@ -4,11 +4,9 @@
 #include <cstdio>
 #include <string_view>
 #include <thread>
-#include <unordered_map>
 
 #include <mpi.h>
 
-#include "base/version.h"
 #include "comm/links/basic_link.h"
 #include "comm/links/module.h"
 
@@ -122,7 +120,7 @@ class MpiLink final : public BasicLink {
   }
 
   void wait(Request request) override {
-    Transfer& t = find(request);
+    Transfer& t = transfers_.find(request);
     const auto limit = std::chrono::duration<double>(timeout_s());
     uint64_t seen = progress_;
     Clock::time_point active = Clock::now();
@@ -142,7 +140,7 @@ class MpiLink final : public BasicLink {
     transfers_.erase(request);
   }
 
-  bool done(Request request) override { return is_complete(find(request)); }
+  bool done(Request request) override { return is_complete(transfers_.find(request)); }
 
   void abort() noexcept override { set_aborted(); }
 
@@ -163,14 +161,7 @@ class MpiLink final : public BasicLink {
                                            communicator_, &t.pieces[i]);
       if (code != MPI_SUCCESS) break_with(peer, text_of(code));
     }
-    transfers_.emplace(++last_, std::move(t));
-    return last_;
-  }
-
-  Transfer& find(Request request) {
-    const auto found = transfers_.find(request);
-    require(found != transfers_.end(), "a link's request is waited for once");
-    return found->second;
+    return transfers_.add(std::move(t));
   }
 
   bool is_complete(Transfer& t) {
@@ -216,8 +207,7 @@ class MpiLink final : public BasicLink {
   MPI_Comm communicator_ = MPI_COMM_NULL;
   uint32_t max_tag_ = 0;
   bool broken_ = false;
-  std::unordered_map<Request, Transfer> transfers_;
-  Request last_ = 0;
+  Transfers<Transfer> transfers_;
   uint64_t progress_ = 0;  // pieces that have become complete
 };
 
@@ -259,8 +249,5 @@ class MpiModule final : public LinkModule {
 
 extern "C" __attribute__((visibility("default"))) const dpt::LinkModuleEntry*
 dptrain_link_module() {
-  static const std::string version = dpt::version();
-  static dpt::mpi_module::MpiModule module;
-  static const dpt::LinkModuleEntry entry{.version = version.c_str(), .module = &module};
-  return &entry;
+  return dpt::link_module_entry<dpt::mpi_module::MpiModule>();
 }
