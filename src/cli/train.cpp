@@ -19,7 +19,6 @@
 #include "cli/reported_training.h"
 #include "cli/spec_argument.h"
 #include "comm/hosts/hosts.h"
-#include "parallel/mode.h"
 #include "train/run.h"
 #include "train/run_numbers.h"
 #include "train/warnings.h"
@@ -86,13 +85,6 @@ HostIdentity identity_of(const LoadedSpec& loaded, const std::string& resume) {
           .instructions = simd_kernels().name,
           .onednn = onednn_version(),
           .failure = ""};
-}
-
-// Seconds that hosts wait for each other.
-double timeout_of(const Spec& spec) {
-  const auto& mode = *static_cast<const ModeType*>(spec.parallel.what);
-  const auto given = mode.timeout ? mode.timeout(spec.parallel.settings) : std::optional<double>{};
-  return given.value_or(TeamSettings{}.timeout_s);
 }
 
 // hosts: receives the hosts of `world`, if it has several.

@@ -13,6 +13,7 @@
 #include "comm/shared_memory.h"
 #include "describe/device_usage.h"
 #include "engine/gpu/launch_queue.h"
+#include "session/make_plan.h"
 #include "session/memory.h"
 #include "train/run.h"
 #include "train/run_memory.h"
@@ -47,14 +48,6 @@ struct Notes {
   }
 };
 
-// Barriers of a step, with those at sync points: GPUs sum there without one.
-int barriers_of(const Session& s) {
-  const int64_t micro = s.batches.train->accumulate();
-  const bool waits =
-      !s.devices.on_gpu() && s.devices.topology.sync_needs_barrier(s.plan.sync_across_replicas);
-  return s.plan.barriers(micro) + static_cast<int>(waits ? s.plan.sync_points() * micro : 0);
-}
-
 // At most how many steps complete together on a GPU: steps of a small network are captured as CUDA
 // graphs, and at least half of the instructions of a step become graph nodes.
 int64_t steps_together(const Devices& devices, const CompiledModel& model) {
@@ -82,7 +75,7 @@ RowFacts facts_of(const Session& s) {
       .together = steps_together(s.devices, s.model),
       .fewest = fewest,
       .most = most,
-      .barriers = barriers_of(s),
+      .barriers = barriers_of_step(s),
       .loss_on_one = s.devices.topology.loss_device >= 0 && s.devices.topology.devices_per_rank > 1,
       .remote = remote_share(s),
       .bubble = s.plan.schedule.empty() ? 0 : predicted_timing(s.model, s.plan).bubble,

@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/median.h"
+
 namespace dpt {
 namespace {
-
-double median(std::vector<double> x) {
-  std::ranges::sort(x);
-  const size_t n = x.size();
-  return n % 2 == 1 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
-}
 
 int64_t whole(int64_t n, int64_t together) { return (n + together - 1) / together * together; }
 

@@ -1,7 +1,6 @@
 #include "report/step_time.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -14,6 +13,7 @@
 #include "parallel/schedule.h"
 #include "report/numbers.h"
 #include "session/buffers.h"
+#include "session/make_plan.h"
 #include "session/memory.h"
 #include "train/run_memory.h"
 
@@ -27,12 +27,6 @@ double sum(const std::vector<double>& values) {
 }
 
 std::string ms(double seconds) { return time_text(1e3 * seconds); }
-
-int64_t barriers_of(const Session& s) {
-  const int64_t micro = s.batches.train->accumulate();
-  const bool waits = s.devices.topology.sync_needs_barrier(s.plan.sync_across_replicas);
-  return s.plan.barriers(micro) + (waits ? s.plan.sync_points() * micro : 0);
-}
 
 // A chunk's durations on each stage. The first loads the batch, the last computes the loss.
 void set_pipeline(StepTime& out, const Session& s, const StepCosts& costs) {
@@ -70,11 +64,10 @@ std::string kernels_text(const StepCosts& costs) {
 StepTime predict_step(const Session& s, const StepCosts& costs) {
   StepTime out{.compute = costs.whole,
                .update = costs.norm + costs.update,
-               .barriers = static_cast<double>(barriers_of(s)) * costs.barrier};
+               .barriers = static_cast<double>(barriers_of_step(s)) * costs.barrier};
   if (!s.plan.schedule.empty())
     set_pipeline(out, s, costs);
-  else if (s.devices.topology.loss_device >=
-           0)  // the others wait for the device that computes the loss
+  else if (s.devices.topology.loss_device >= 0)  // the others wait while that device computes
     out.compute = costs.load + sum(costs.forward) + costs.loss + sum(costs.backward);
   return out;
 }
@@ -97,14 +90,12 @@ std::string step_time_text(const Session& s) {
       "  load {}, forward {}, loss {}, backward {}\n"
       "  sum and update {}, {} {}\n",
       counted(costs.at_once, "core"), ms(costs.load), ms(sum(costs.forward)), ms(costs.loss),
-      ms(sum(costs.backward)), ms(time.update), counted(barriers_of(s), "barrier"),
+      ms(sum(costs.backward)), ms(time.update), counted(barriers_of_step(s), "barrier"),
       ms(time.barriers));
   if (!s.plan.schedule.empty())
     out +=
         fmt::format("  schedule {}, of which devices wait {}\n", ms(time.compute), ms(time.bubble));
-  StepRows rows;
-  s.batches.train->step(0, rows);
-  const double samples = static_cast<double>(s.batches.global_batch);
+  const auto samples = static_cast<double>(s.batches.global_batch);
   out += fmt::format("  predicted: {} per step, {:.0f} samples/s, {} per epoch\n", ms(time.total()),
                      samples / time.total(),
                      ms(time.total() * static_cast<double>(s.batches.train->steps())));

@@ -71,4 +71,11 @@ Plan make_plan(const Session& s) {
   return s.settings.mode->rewrite(std::move(plan), target_of(s));
 }
 
+int barriers_of_step(const Session& s) {
+  const int64_t micro = s.batches.train->accumulate();
+  const bool waits =
+      !s.devices.on_gpu() && s.devices.topology.sync_needs_barrier(s.plan.sync_across_replicas);
+  return s.plan.barriers(micro) + static_cast<int>(waits ? s.plan.sync_points() * micro : 0);
+}
+
 }  // namespace dpt

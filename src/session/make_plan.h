@@ -9,4 +9,7 @@ namespace dpt {
 // REQUIRES: the parts of the session that stand before the plan are made.
 Plan make_plan(const Session& session);
 
+// Barriers of a step, with those at sync points: GPUs sum there without one.
+int barriers_of_step(const Session& session);
+
 }  // namespace dpt

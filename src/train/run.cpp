@@ -38,14 +38,13 @@ namespace dpt {
 
 std::unique_ptr<cuda::DeviceApi> open_gpu(int index) { return cuda::cuda_module().open(index); }
 
-namespace {
-
-double timeout_of(const RunSettings& settings) {
-  const auto given = settings.mode->timeout
-                         ? settings.mode->timeout(settings.spec.parallel.settings)
-                         : std::optional<double>{};
+double timeout_of(const Spec& spec) {
+  const auto& mode = *static_cast<const ModeType*>(spec.parallel.what);
+  const auto given = mode.timeout ? mode.timeout(spec.parallel.settings) : std::optional<double>{};
   return given.value_or(TeamSettings{}.timeout_s);
 }
+
+namespace {
 
 // Fills the buffers with initial values, or with those of the checkpoint. Drawing the initial
 // values advances the generator in both cases.
@@ -233,12 +232,12 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
 
 // Seconds without progress after which a GPU counts as stuck.
 double stuck_gpu_s(const Session& s, const RunRequest& request) {
-  return std::max(request.stuck_gpu_s, timeout_of(s.settings));
+  return std::max(request.stuck_gpu_s, timeout_of(s.settings.spec));
 }
 
 TeamSettings team_settings(const Session& s, const RunRequest& request, const CoreLease& cores) {
   TeamSettings out{.cores = static_cast<int>(usable_cores().size()),
-                   .timeout_s = timeout_of(s.settings)};
+                   .timeout_s = timeout_of(s.settings.spec)};
   // Workers that share cores with other runs must not spin at barriers.
   if (cores.taken() > 0 && cores.cores().empty())
     out.cores = std::max(1, out.cores - static_cast<int>(cores.taken()));

@@ -22,6 +22,10 @@ namespace dpt {
 // Opens GPU `index`, as CUDA numbers visible devices.
 std::unique_ptr<cuda::DeviceApi> open_gpu(int index);
 
+// Seconds after which a silent rank counts as lost, and that ranks and hosts wait for each other at
+// the start: the mode's `timeout`, or its default.
+double timeout_of(const Spec& spec);
+
 // Measures a run, which then prints and writes nothing.
 struct Probe {
   std::span<PlanStepClock> clocks;     // one per worker, in memory shared by the ranks

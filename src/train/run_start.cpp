@@ -77,7 +77,9 @@ RunStart::RunStart(const Session& session, const RunLocation& location, const st
 // checkpoint's files are on host 0 only; otherwise each rank checks them.
 std::string RunStart::text() const {
   const std::string checkpoint = resume_ ? fs::absolute(resume_->path).string() : "";
-  return folder_ + '\0' + checkpoint + '\0' + (resume_ ? to_json(resume_->state) : "") + '\0';
+  const bool several = session_.devices.topology.hosts() > 1;
+  const std::string state = resume_ && several ? to_json(resume_->state) : "";
+  return folder_ + '\0' + checkpoint + '\0' + state + '\0';
 }
 
 void RunStart::read(const std::string& text) {

@@ -110,10 +110,8 @@ void HostExchange::run(const PlanStep& s, uint64_t number) {
     case Quantity::squares:
       return waits ? end_squares() : begin_squares();
     case Quantity::weights:
-      if (!waits) return begin_weights(bucket);
-      wait(weights_);
-      // The next step overwrites what was sent.
-      return wait(sends_);
+      // Sends, too: the next step overwrites what was sent.
+      return waits ? wait_for_all() : begin_weights(bucket);
     default:
       fail(Fault::failed, "a step of leaders without a quantity that hosts exchange");
   }
@@ -234,22 +232,30 @@ void HostExchange::gather_non_finite() {
                  [&](int shard) { return &buffers_.non_finite(shard); });
 }
 
-void HostExchange::gather_weights() {
-  for (size_t b = 0; b < layout_.owners().buckets(); ++b) begin_weights(b);
+// For all that has begun with weights_ and sends_.
+void HostExchange::wait_for_all() {
   wait(weights_);
   wait(sends_);
 }
 
+void HostExchange::gather_weights() {
+  for (size_t b = 0; b < layout_.owners().buckets(); ++b) begin_weights(b);
+  wait_for_all();
+}
+
+// From the first host to all others.
+void HostExchange::broadcast(Tag tag, std::span<std::byte> bytes) {
+  if (host() == 0)
+    for (int k = 1; k < hosts(); ++k) send(sends_, peer(k), tag, bytes);
+  else
+    receive(weights_, 0, tag, bytes);
+  wait_for_all();
+}
+
 void HostExchange::send_statistics() {
   const FlatLayout& flat = session_.model.layout;
-  const std::span<std::byte> all =
-      bytes_of(buffers_.weights() + flat.trainable, flat.total - flat.trainable);
-  if (host() == 0)
-    for (int k = 1; k < hosts(); ++k) send(sends_, peer(k), Tag::statistics, all);
-  else
-    receive(weights_, 0, Tag::statistics, all);
-  wait(weights_);
-  wait(sends_);
+  broadcast(Tag::statistics,
+            bytes_of(buffers_.weights() + flat.trainable, flat.total - flat.trainable));
 }
 
 // Between the first host and the owners of each element, one state after another.
@@ -268,21 +274,14 @@ void HostExchange::exchange_states(bool to_first) {
     };
     if (host() > 0) exchange(0, host());
     for (int h = 1; host() == 0 && h < hosts(); ++h) exchange(h, h);
-    wait(weights_);
-    wait(sends_);
+    wait_for_all();
   }
 }
 
 void HostExchange::gather_states() { exchange_states(true); }
 
 void HostExchange::send_start() {
-  const auto all = bytes_of(buffers_.weights(), session_.model.layout.total);
-  if (host() == 0)
-    for (int k = 1; k < hosts(); ++k) send(sends_, peer(k), Tag::weights, all);
-  else
-    receive(weights_, 0, Tag::weights, all);
-  wait(weights_);
-  wait(sends_);
+  broadcast(Tag::weights, bytes_of(buffers_.weights(), session_.model.layout.total));
   exchange_states(false);
 }
 

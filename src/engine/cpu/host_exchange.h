@@ -74,6 +74,8 @@ class HostExchange {
   void send(Requests& to, int peer, Tag tag, std::span<const std::byte> bytes);
   void receive(Requests& to, int peer, Tag tag, std::span<std::byte> bytes);
   void wait(Requests& requests);
+  void wait_for_all();
+  void broadcast(Tag tag, std::span<std::byte> bytes);
   void begin(Frames& frames, Tag tag);
   void set_shard_frames(Frames& frames, size_t header, size_t record) const;
   template <class Of>

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "base/median.h"
 #include "comm/shared_memory.h"
 #include "comm/team.h"
 #include "comm/workers.h"
@@ -26,12 +27,6 @@ namespace {
 constexpr double kMeasureSeconds = 0.5;  // per group of workers
 constexpr int kWarmup = 3, kFewest = 5, kMost = 2000;
 constexpr int kBarriers = 4000;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 // What a step of one worker took.
 struct WorkerStep {
@@ -226,7 +221,7 @@ class Measurement {
   }
   const Repetitions& repetitions() const { return all_; }
   double barrier_seconds() const { return barrier_s_; }
-  // Of the first worker, per step.
+  // The first worker's kernels; times are per step.
   std::vector<KernelCost> kernels() const {
     std::vector<KernelCost> out;
     for (const auto& [where, cost] : kernels_) out.push_back(cost);
