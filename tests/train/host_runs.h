@@ -12,7 +12,7 @@
 namespace dpt {
 
 struct HostRun {
-  // Of each host: the trained weights, behind them on the first host the running statistics.
+  // [hosts] the trained weights; the first host's are followed by the running statistics.
   std::vector<std::vector<float>> weights;
   std::vector<Outcome> outcomes;        // of each host's first worker
   std::vector<Evaluation> evaluations;  // the same, of the weights after the last step

@@ -1,6 +1,5 @@
 #include "comm/hosts/secret.h"
 
-#include <filesystem>
 #include <fstream>
 #include <map>
 
@@ -9,6 +8,7 @@
 
 #include "base/error.h"
 #include "comm/hosts/handshake.h"
+#include "data/folder.h"
 
 namespace dpt {
 namespace {
@@ -31,9 +31,8 @@ std::string refusal(const std::string& path) {
 }
 
 TEST_CASE("a secret is read from a file that only its owner can read") {
-  char name[] = "/tmp/dpt_test_XXXXXX";
-  REQUIRE(mkdtemp(name) != nullptr);
-  const std::string path = std::string(name) + "/secret";
+  const Folder folder;
+  const std::string path = folder.file("secret");
   const auto write = [&](const std::string& text, mode_t mode) {
     std::ofstream(path) << text;
     chmod(path.c_str(), mode);
@@ -48,12 +47,11 @@ TEST_CASE("a secret is read from a file that only its owner can read") {
   CHECK(refusal(path).find("it has fewer than 16 characters") != std::string::npos);
   write(std::string(4097, 'x'), 0600);
   CHECK(refusal(path).find("it has more than 4096 bytes") != std::string::npos);
-  CHECK(refusal(name).find("it is not a file") != std::string::npos);
+  CHECK(refusal(folder.path()).find("it is not a file") != std::string::npos);
   CHECK(refusal(path + "x") ==
         "DPTRAIN_SECRET_FILE=" + path +
             "x: No such file or directory; make one with `openssl rand -hex 32 > FILE && chmod 600 "
             "FILE` and give all hosts the same");
-  std::filesystem::remove_all(name);
 }
 
 TEST_CASE("without a secret only loopback is allowed, or a network that the user trusts") {

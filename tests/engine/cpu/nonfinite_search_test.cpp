@@ -2,7 +2,6 @@
 #include "engine/cpu/nonfinite_search.h"
 
 #include <array>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -10,37 +9,23 @@
 #include <doctest/doctest.h>
 
 #include "engine/cpu/two_workers.h"
+#include "engine/searched_spec.h"
 #include "engine/some_weights.h"
 
 namespace dpt {
 namespace {
 
-// A step of 8 samples in two micro-batches.
-constexpr const char* kSpec = R"(
-data:
-  dataset: {random: {samples: 8, in_features: 3, out_features: 2}}
-  batch_size: 8
-  shuffle: false
-model: [{linear: 6, name: first}, {tanh: null, name: middle}, {linear: 2, name: last}]
-loss: mse_loss
-optimizer: {sgd: 0.1}
-epochs: 1
-)";
-
-constexpr float kHuge = 3e38F;  // finite, but not twice that
-constexpr const char* kNothing =
-    "every layer's output is finite, so the non-finite value comes from the loss itself";
-
-std::string layer(const std::string& name, const std::string& type) {
-  return "the output of layer '" + name + "' (" + type + ") is the first that is not finite";
-}
-
 struct Searcher {
   OneWorker one;
   StageRunner r{one.worker};
 
-  explicit Searcher(const std::vector<std::string>& how) : one(kSpec, how) {
+  explicit Searcher(const std::vector<std::string>& how) : one(kSearchedSpec, how) {
     set_some_weights(*one.session, one.buffers);
+  }
+  // Weight and bias of a layer, whose sums then overflow.
+  void overflow(size_t weight) {
+    set_parameter(*one.session, one.buffers, weight, kHuge);
+    set_parameter(*one.session, one.buffers, weight + 1, kHuge);
   }
   std::string run() {
     return CpuNonFiniteSearch(one.worker, r.bindings, r.sync_points, r.input)
@@ -49,24 +34,15 @@ struct Searcher {
   }
 };
 
-// Overwrites a number of the data set, which is nobody else's.
-void set_number(const Table& table, int64_t row, float value) {
-  std::memcpy(const_cast<std::byte*>(table.data.get()) +
-                  static_cast<size_t>(row * table.step()) * sizeof value,
-              &value, sizeof value);
-}
-
 TEST_CASE("the first layer whose output overflows is found, in every micro-batch") {
   for (const char* accumulate : {"accumulate=1", "accumulate=2"}) {
     Searcher s({accumulate});
     CHECK(s.run() == kNothing);
-    // Weight and bias of `last`: sums of tanh's results are far from 0 in some sample.
-    set_parameter(*s.one.session, s.one.buffers, 2, kHuge);
-    set_parameter(*s.one.session, s.one.buffers, 3, kHuge);
-    CHECK(s.run() == layer("last", "linear"));
-    set_parameter(*s.one.session, s.one.buffers, 0, kHuge);
-    set_parameter(*s.one.session, s.one.buffers, 1, kHuge);
-    CHECK(s.run() == layer("first", "linear"));
+    // `last`: sums of tanh's results are far from 0 in some sample.
+    s.overflow(2);
+    CHECK(s.run() == first_not_finite("last", "linear"));
+    s.overflow(0);
+    CHECK(s.run() == first_not_finite("first", "linear"));
     set_some_weights(*s.one.session, s.one.buffers);
     CHECK(s.run() == kNothing);  // what was found before is forgotten
   }
@@ -97,16 +73,14 @@ TEST_CASE("layers before and after a sum over shards are told apart") {
   Searcher s(norm);
   REQUIRE(s.one.session->model.graph.sync_points(Part::forward, 0) > 0);
   CHECK(s.run() == kNothing);
-  set_parameter(*s.one.session, s.one.buffers, 4, kHuge);
-  set_parameter(*s.one.session, s.one.buffers, 5, kHuge);
-  CHECK(s.run() == layer("last", "linear"));
-  set_parameter(*s.one.session, s.one.buffers, 0, kHuge);
-  set_parameter(*s.one.session, s.one.buffers, 1, kHuge);
-  CHECK(s.run() == layer("first", "linear"));
+  s.overflow(4);
+  CHECK(s.run() == first_not_finite("last", "linear"));
+  s.overflow(0);
+  CHECK(s.run() == first_not_finite("first", "linear"));
 }
 
 TEST_CASE("both workers of a pipeline report what the one with the later stage found") {
-  TwoWorkers two(kSpec, {"parallel={pipeline: {stages: 2, chunks: 2, cut: last}}"});
+  TwoWorkers two(kSearchedSpec, {"parallel={pipeline: {stages: 2, chunks: 2, cut: last}}"});
   set_some_weights(two.session(), two.buffers());
   const auto step = two.one().step(0);
   std::array<std::string, 2> found;
@@ -120,7 +94,7 @@ TEST_CASE("both workers of a pipeline report what the one with the later stage f
   set_parameter(two.session(), two.buffers(), 2, kHuge);
   set_parameter(two.session(), two.buffers(), 3, kHuge);
   two.run(search);
-  CHECK(found[0] == layer("last", "linear"));
+  CHECK(found[0] == first_not_finite("last", "linear"));
   CHECK(found[1] == found[0]);
 }
 
