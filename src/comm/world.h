@@ -28,7 +28,7 @@ struct World {
   // itself.
   int parent = 0;
 
-  // What follows is for runs on several hosts, and is not filled otherwise.
+  // The fields below are set for runs on several hosts only.
   int host = -1;       // index of this host; -1: the launcher does not say
   std::string run_id;  // identifies the run: equal on its hosts
   Master master;

@@ -260,7 +260,7 @@ class CpuTraffic {
     return out;
   }
 
-  // Of the elements that this worker averages, those that others have updated, in every replica.
+  // In every replica, this worker reads the elements of its average that others have updated.
   // Running statistics are updated by a replica's first worker.
   Traffic weight_average() const {
     const auto replicas = static_cast<uint64_t>(topology_.replicas());

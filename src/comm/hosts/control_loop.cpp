@@ -164,7 +164,7 @@ void ControlLoop::beat() {
   const std::vector<std::byte> position = encode(team_ ? team_->progress(0) : Progress());
   for (PeerHost& p : peers_) {
     if (!p.connection || p.gone) continue;
-    // What is queued is a sign of life itself.
+    // Queued bytes already show that this host lives.
     if (p.connection.queued() == 0) p.connection.send(FrameType::beat, position);
     if (std::exchange(p.bytes_seen, p.connection.bytes_received()) !=
         p.connection.bytes_received()) {

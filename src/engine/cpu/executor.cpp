@@ -101,7 +101,7 @@ void Executor::execute(StepRun run, size_t micro, const StepInput& input) {
       return;
     case PlanStep::Actor::leaders:
       if (!exchange_) return;
-      // What has begun must end, even if nothing is updated.
+      // An exchange that has begun must end, even if nothing is updated.
       for (const PlanStep& s : run)
         if (s.op == PlanOp::wait || (result_.finite && !result_.overflowed))
           worker_.clocks.traced(s, 0, [&] { exchange_->run(s, input.number); });
