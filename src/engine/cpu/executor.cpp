@@ -100,17 +100,20 @@ void Executor::execute(StepRun run, size_t micro, const StepInput& input) {
           act(s, 0, micro, input);
       return;
     case PlanStep::Actor::leaders:
-      if (!exchange_) return;
-      // An exchange that has begun must end, even if nothing is updated.
-      for (const PlanStep& s : run)
-        if (s.op == PlanOp::wait || (result_.finite && !result_.overflowed))
-          worker_.clocks.traced(s, 0, [&] { exchange_->run(s, input.number); });
-      return;
+      return exchange_with_hosts(run, input);
     case PlanStep::Actor::gpus:
     case PlanStep::Actor::exchange:
     case PlanStep::Actor::hosts:
       fail(Fault::failed, "a step of GPUs in a plan for CPUs");
   }
+}
+
+void Executor::exchange_with_hosts(StepRun run, const StepInput& input) {
+  if (!exchange_) return;
+  // An exchange that has begun must end, even if nothing is updated.
+  for (const PlanStep& s : run)
+    if (s.op == PlanOp::wait || (result_.finite && !result_.overflowed))
+      worker_.clocks.traced(s, 0, [&] { exchange_->run(s, input.number); });
 }
 
 void Executor::run_with_sync_points(StepRun run, size_t micro, const StepInput& input) {

@@ -62,6 +62,7 @@ class Executor : public StepExecutor {
   StepResult step(const StepInput& input);
   void pass(StepRun run, size_t micro, const StepInput& input);
   void execute(StepRun run, size_t micro, const StepInput& input);
+  void exchange_with_hosts(StepRun run, const StepInput& input);
   void run_with_sync_points(StepRun run, size_t micro, const StepInput& input);
   void act(const PlanStep& s, int group, size_t micro, const StepInput& input);
   void do_step(const PlanStep& s, int group, size_t micro, const StepInput& input);

@@ -85,6 +85,7 @@ struct ShardGroupRows {
   std::vector<int64_t> shards;  // samples of each shard; some may be 0, but not all
   int64_t largest = 0;  // samples of the largest shard of the (micro-)batch, over all groups
   int64_t total() const;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy takes its 0 for a pointer
   auto operator<=>(const ShardGroupRows&) const = default;
 };
 
