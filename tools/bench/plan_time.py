@@ -21,12 +21,12 @@ ROWS = [
     ("fmnist_single", "dp", ["devices=2"]),
     ("lenet", "single", ["cores=1"]),
     ("lenet", "ddp", ["devices=2"]),
-    ("mlp_rmsprop", "single", ["cores=1"]),
+    ("mlp_mse_sgd", "single", ["cores=1"]),
     ("gpt_shakespeare", "single", ["cores=1"]),
     ("gpt_shakespeare", "ddp", ["devices=2"]),
     ("vgg", "single", ["cores=1"]),
     ("vgg", "ddp", ["devices=2"]),
-    ("mlp_pipeline_ddp", "pipeline", ["devices=2"]),
+    ("pipe_toy", "pipeline", []),
     ("large/resnet18", "single", ["cores=1", "data.batch_size=16"]),
 ]
 UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
