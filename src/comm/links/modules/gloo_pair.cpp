@@ -7,6 +7,7 @@
 #include <ctime>
 #include <exception>
 #include <system_error>
+#include <thread>
 
 #include <netdb.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@ namespace {
 namespace tcp = gloo::transport::tcp;
 
 constexpr uint64_t kLong = uint64_t{1} << 31;
+constexpr std::chrono::microseconds kRetryAfter{20};
 
 sigset_t only_sigpipe() {
   sigset_t set;
@@ -115,7 +117,13 @@ Pair::~Pair() {
   if (state_ != CLOSED) tcp::Pair::changeState(CLOSED);
 }
 
+// gloo skips events while another thread has the connection's lock, and epoll reports them again at
+// once. If that thread waits for the same core, gloo would spin for as long as the system lets it.
 void Pair::handleEvents(int events) {
+  if (!std::unique_lock(m_, std::try_to_lock)) {
+    std::this_thread::sleep_for(kRetryAfter);
+    return;
+  }
   try {
     tcp::Pair::handleEvents(events);
   } catch (const std::exception& e) {
