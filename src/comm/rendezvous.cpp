@@ -452,7 +452,8 @@ bool tell_early_failure(const World& world, std::string_view why,
   }
 }
 
-int run_joined(Rendezvous& rendezvous, Team team, int rank, const std::function<int()>& body) {
+int run_joined(Rendezvous& rendezvous, Team team, int rank, const std::function<int()>& body,
+               const std::function<void()>& leave) {
   const StopSignals stop(team.stop_word());
   rendezvous.watch(team);
   const int code = run_rank(team, rank, [&] {
@@ -462,6 +463,7 @@ int run_joined(Rendezvous& rendezvous, Team team, int rank, const std::function<
   const std::string reason = code == 0 ? "" : team.reason();
   if (!reason.empty() && team.claim_message()) print_stderr("dptrain: {}\n", reason);
   rendezvous.goodbye();
+  if (leave) leave();
   return code;
 }
 

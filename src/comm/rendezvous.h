@@ -69,6 +69,8 @@ bool tell_early_failure(const World& world, std::string_view why,
 // The counterpart of launch() for ranks that dptrain did not start. Calls body() through run_rank()
 // with signal handling, a heartbeat, and watching of the other ranks and the launcher. Returns this
 // rank's exit code. If the team was broken up and no rank has printed why, this rank prints it.
-int run_joined(Rendezvous& rendezvous, Team team, int rank, const std::function<int()>& body);
+// leave: called at the end, while a stop signal that comes late does not end the process yet.
+int run_joined(Rendezvous& rendezvous, Team team, int rank, const std::function<int()>& body,
+               const std::function<void()>& leave = {});
 
 }  // namespace dpt

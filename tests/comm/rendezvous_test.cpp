@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -56,6 +57,7 @@ struct Rank {
   double notice_s = 5;
   double silence_s = 60;  // after which the other ranks take it for lost
   bool ends_with_parent = false;
+  std::function<void()> leave = {};
 };
 
 // What one rank does: joins the others, and calls body(team, rank).
@@ -75,7 +77,8 @@ int be_rank(const Scene& scene, const Rank& r, const std::function<int(Team, int
         [&](SharedMemory& m) { Team::create(m.span(), shape, {.timeout_s = r.silence_s}); },
         {.timeout_s = r.timeout_s, .directory = scene.directory, .notice_s = r.notice_s});
     const Team team = Team::attach(rendezvous.memory().span());
-    return run_joined(rendezvous, team, r.rank, [&] { return body(team, r.rank); });
+    return run_joined(
+        rendezvous, team, r.rank, [&] { return body(team, r.rank); }, r.leave);
   } catch (const TeamBroken& e) {
     fmt::print(stderr, "[heard {}]\n", e.what());
     return 60;
@@ -332,6 +335,20 @@ TEST_CASE("signals stop joined ranks after the same step") {
   for (const pid_t pid : ranks.pids) kill(pid, SIGINT);
   CHECK(ranks.wait() == std::vector<int>{130, 130});
   CHECK(ranks.text.empty());
+}
+
+// As a batch system does that signals all ranks of a run that one of them has already stopped.
+TEST_CASE("a stop signal that comes late does not end a rank before it has left") {
+  Scene scene;
+  std::vector<Rank> both = all_of(2);
+  for (Rank& r : both)
+    r.leave = [&] {
+      raise(SIGTERM);
+      ++scene.flags[0];
+    };
+  Ranks ranks(scene, both, [](Team, int) { return 0; });
+  CHECK(ranks.wait() == std::vector<int>{0, 0});
+  CHECK(scene.flags[0] == 2);
 }
 
 TEST_CASE("what dead runs left behind is removed; a live one with the same name is not") {
