@@ -76,9 +76,34 @@ void anchor(Node& path) {
   path.quoted = true;
 }
 
-void anchor_map(Node& map, const std::vector<KeyDoc>& keys) {
+using PathFunction = void (*)(Node& path);
+
+void each_path_of_map(Node& map, const std::vector<KeyDoc>& keys, PathFunction function) {
   for (const KeyDoc& k : keys)
-    if (Node* value = map.find(k.name); value && k.type == KeyKind::path) anchor(*value);
+    if (Node* value = map.find(k.name); value && k.type == KeyKind::path) function(*value);
+}
+
+// Of the settings after a data set's name.
+void each_path_of_settings(Node& settings, const RegistryEntry& what, PathFunction function) {
+  const std::vector<KeyDoc> keys = what.describe();
+  if (settings.kind == Node::Kind::map)
+    each_path_of_map(settings, keys, function);
+  else if (!keys.empty() && keys[0].type == KeyKind::path)
+    function(settings);
+}
+
+void each_path(Node& root, const Registries& registries, PathFunction function) {
+  const std::vector<KeyDoc> top = top_keys(registries).describe();
+  each_path_of_map(root, top, function);
+  for (const KeyDoc& k : top)
+    if (Node* section = root.find(k.name); section && k.type == KeyKind::path)
+      each_path_of_map(*section, k.keys, function);
+  Node* data = root.find("data");
+  Node* dataset = data ? data->find("dataset") : nullptr;
+  if (!dataset) return;
+  for (Node::Entry& e : dataset->entries)
+    if (const RegistryEntry* what = find_entry(registries.datasets, e.key.value))
+      each_path_of_settings(e.value, *what, function);
 }
 
 }  // namespace
@@ -155,25 +180,13 @@ void erase_exclusive_key(Node& map, std::string_view section, std::string_view k
 }
 
 void anchor_settings(Node& settings, const RegistryEntry& what) {
-  const std::vector<KeyDoc> keys = what.describe();
-  if (settings.kind == Node::Kind::map)
-    anchor_map(settings, keys);
-  else if (!keys.empty() && keys[0].type == KeyKind::path)
-    anchor(settings);
+  each_path_of_settings(settings, what, anchor);
 }
 
-void anchor_paths(Node& root, const Registries& registries) {
-  const std::vector<KeyDoc> top = top_keys(registries).describe();
-  anchor_map(root, top);
-  for (const KeyDoc& k : top)
-    if (Node* section = root.find(k.name); section && k.type == KeyKind::path)
-      anchor_map(*section, k.keys);
-  Node* data = root.find("data");
-  Node* dataset = data ? data->find("dataset") : nullptr;
-  if (!dataset) return;
-  for (Node::Entry& e : dataset->entries)
-    if (const RegistryEntry* what = find_entry(registries.datasets, e.key.value))
-      anchor_settings(e.value, *what);
+void anchor_paths(Node& root, const Registries& registries) { each_path(root, registries, anchor); }
+
+void clear_paths(Node& root, const Registries& registries) {
+  each_path(root, registries, [](Node& path) { path.text.clear(); });
 }
 
 Node merge(Node base, Node over, const Registries& registries) {

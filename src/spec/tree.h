@@ -40,6 +40,10 @@ void anchor_paths(Node& root, const Registries& registries);
 // The same for the settings after a data set's name.
 void anchor_settings(Node& settings, const RegistryEntry& what);
 
+// Makes the paths in a spec's tree empty, to compare specs of machines that have the same files in
+// different folders.
+void clear_paths(Node& root, const Registries& registries);
+
 // Merges `over` into `base`: maps merge recursively, other values are replaced.
 Node merge(Node base, Node over, const Registries& registries);
 
