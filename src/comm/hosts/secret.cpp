@@ -17,28 +17,36 @@ namespace {
 
 constexpr size_t kShortest = 16, kLongest = 4096;
 
+constexpr std::string_view kMakeOne =
+    "make one with `openssl rand -hex 32 > FILE && chmod 600 FILE` and give all hosts the same";
+
+[[noreturn]] void refuse(const std::string& path, std::string_view why, std::string_view remedy) {
+  fail(Fault::spec, "DPTRAIN_SECRET_FILE={}: {}; {}", path, why, remedy);
+}
+
 std::string read_secret(const std::string& path) {
-  const auto refuse = [&](const std::string& why) {
-    fail(
-        Fault::spec,
-        "DPTRAIN_SECRET_FILE={}: {}; make one with `openssl rand -hex 32 > FILE && chmod 600 FILE` "
-        "and give all hosts the same",
-        path, why);
-  };
   // O_NONBLOCK: a FIFO must not hold the run up.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info {};
-  if (!file || fstat(file.get(), &info) != 0) refuse(std::generic_category().message(errno));
-  if (!S_ISREG(info.st_mode)) refuse("it is not a file");
-  if (info.st_uid != geteuid() && info.st_uid != 0) refuse("it belongs to another user");
-  if ((info.st_mode & 077) != 0) refuse("other users can read or write it (its mode is not 0600)");
+  if (!file || fstat(file.get(), &info) != 0)
+    refuse(path, std::generic_category().message(errno), kMakeOne);
+  if (!S_ISREG(info.st_mode)) refuse(path, "it is not a file", kMakeOne);
+  if (info.st_uid != geteuid() && info.st_uid != 0)
+    refuse(path, "it belongs to another user", "name a file of your own");
+  if ((info.st_mode & 077) != 0)
+    refuse(
+        path,
+        fmt::format("other users can read or write it (its mode is {:04o})", info.st_mode & 07777),
+        fmt::format("run `chmod 600 {}`", path));
   std::array<char, kLongest + 1> buffer{};
   const ssize_t n = read(file.get(), buffer.data(), buffer.size());
-  if (n < 0) refuse(std::generic_category().message(errno));
-  if (static_cast<size_t>(n) > kLongest) refuse(fmt::format("it has more than {} bytes", kLongest));
+  if (n < 0) refuse(path, std::generic_category().message(errno), kMakeOne);
+  if (static_cast<size_t>(n) > kLongest)
+    refuse(path, fmt::format("it has more than {} bytes", kLongest), kMakeOne);
   std::string out(buffer.data(), static_cast<size_t>(n));
   out.erase(out.find_last_not_of(" \t\r\n") + 1);
-  if (out.size() < kShortest) refuse(fmt::format("it has fewer than {} characters", kShortest));
+  if (out.size() < kShortest)
+    refuse(path, fmt::format("it has fewer than {} characters", kShortest), kMakeOne);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include "base/error.h"
@@ -41,7 +42,10 @@ TEST_CASE("a secret is read from a file that only its owner can read") {
   CHECK(trust_of({{"DPTRAIN_SECRET_FILE", path}}).secret == "0123456789abcdef");
   for (const mode_t mode : {0640, 0604, 0660, 0620}) {
     write("0123456789abcdef\n", mode);
-    CHECK(refusal(path).find("other users can read or write it") != std::string::npos);
+    CHECK(refusal(path) ==
+          fmt::format("DPTRAIN_SECRET_FILE={0}: other users can read or write it (its mode is "
+                      "{1:04o}); run `chmod 600 {0}`",
+                      path, mode));
   }
   write("0123456789abcde\n", 0600);
   CHECK(refusal(path).find("it has fewer than 16 characters") != std::string::npos);
