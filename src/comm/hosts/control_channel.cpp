@@ -20,5 +20,9 @@ void ControlChannel::watch(Team team, std::function<void()> on_break) {
   loop_->watch(team, std::move(on_break));
 }
 void ControlChannel::goodbye() noexcept { loop_->end(true); }
+void ControlChannel::give_up(const std::string& why) noexcept {
+  loop_->give_up(why);
+  loop_->end(true);
+}
 
 }  // namespace dpt

@@ -63,6 +63,10 @@ class ControlChannel {
   // network. Idempotent.
   void goodbye() noexcept;
 
+  // goodbye() of a host that has failed before it watches a team: the other hosts end with `why`,
+  // one line for the user.
+  void give_up(const std::string& why) noexcept;
+
  private:
   std::unique_ptr<ControlLoop> loop_;
 };

@@ -227,6 +227,11 @@ void ControlLoop::say_goodbye(std::unique_lock<std::mutex>& lock) noexcept {
     if (p.connection) shutdown(p.connection.get(), SHUT_WR);
 }
 
+void ControlLoop::give_up(const std::string& why) noexcept {
+  const std::lock_guard lock(mutex_);
+  fail_run(fmt::format("{}: {}", map.name_of(host), why), nullptr);
+}
+
 void ControlLoop::end(bool with_goodbye) noexcept {
   {
     const std::lock_guard lock(mutex_);

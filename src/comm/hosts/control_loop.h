@@ -52,6 +52,7 @@ class ControlLoop {
   std::vector<std::string> all_gather(const std::string& own);
   void broadcast(std::span<std::byte> bytes);
   void watch(Team team, std::function<void()> on_break);
+  void give_up(const std::string& why) noexcept;
   void end(bool with_goodbye) noexcept;
 
   const int host;

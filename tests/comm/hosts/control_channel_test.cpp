@@ -178,6 +178,24 @@ TEST_CASE("a failure before the team is watched breaks it up when it is") {
   CHECK(reason.starts_with("host 1 (hostb) ended unexpectedly "));
 }
 
+TEST_CASE("a host that gives up tells the others why") {
+  for (const int failed : {0, 1}) {
+    const auto hosts = pretended_hosts({1, 1, 1});
+    const auto errors = on_each_host(hosts, [&](const PretendedHost& p) {
+      const auto channel = join(p);
+      if (p.world.host == failed)
+        channel->give_up("train.csv cannot be opened");
+      else
+        channel->all_gather("");
+    });
+    for (int h = 0; h < 3; ++h)
+      CHECK(errors[static_cast<size_t>(h)] ==
+            (h == failed ? std::string()
+                         : fmt::format("host {} ({}): train.csv cannot be opened", failed,
+                                       hosts[static_cast<size_t>(failed)].settings.name)));
+  }
+}
+
 TEST_CASE("goodbye is no failure, but a collective operation without the host is") {
   const auto hosts = pretended_hosts({1, 1, 1});
   std::atomic<int> left = 0, looked = 0;
