@@ -80,7 +80,6 @@ void print_result(const TrainArguments& given, const std::vector<std::string>& n
 HostIdentity identity_of(const LoadedSpec& loaded, const std::string& resume) {
   return {.version = version(),
           .spec = Sha256().update(to_yaml(loaded.tree)).update(resume).hex(),
-          .data = "",  // compared once it is loaded
           .reproducible = loaded.spec.reproducible_shards.has_value(),
           .instructions = simd_kernels().name,
           .onednn = onednn_version(),

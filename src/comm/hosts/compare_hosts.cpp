@@ -35,8 +35,8 @@ std::string difference(const HostHello& host_0, const HostHello& other) {
   if (!its.failure.empty())
     return fmt::format("{} failed before all hosts had connected: {}", there, its.failure);
   if (its.version != mine.version)
-    return fmt::format("{} has dptrain {}, {} has {}: install the same version on both", there,
-                       its.version, here, mine.version);
+    return fmt::format("{} has {}, {} has {}: install the same version on both", there, its.version,
+                       here, mine.version);
   if (other.world != host_0.world)
     return fmt::format(
         "{} was started as part of {} ranks, {} as part of {}: start all hosts with the same "
@@ -48,8 +48,6 @@ std::string difference(const HostHello& host_0, const HostHello& other) {
   if (its.spec != mine.spec || its.reproducible != mine.reproducible)
     return fmt::format("{} and {} have different specs: give both the same file and overrides",
                        there, here);
-  if (its.data != mine.data)
-    return fmt::format("{} and {} have different data: give both the same files", there, here);
   if (mine.reproducible && its.instructions != mine.instructions)
     return different_kinds(other, host_0, "the instruction set", its.instructions,
                            mine.instructions);

@@ -188,9 +188,11 @@ bool Gathering::check_response(Candidate& c, const Frame& frame) {
 void Gathering::join(Candidate& c, const Frame& frame) {
   HostHello hello;
   try {
+    hello = decode_start_of_hello(frame.payload);  // of another version, the rest may be different
     hello = decode_hello(frame.payload);
   } catch (const Error& e) {
-    throw ConnectionLost(e.what(), false);
+    const std::string& version = hello.identity.version;
+    if (version.empty() || version == own_.identity.version) throw ConnectionLost(e.what(), false);
   }
   c.connection.reader().refuse(FrameType::hello);
   std::string why = difference(own_, hello);

@@ -9,6 +9,16 @@ namespace {
 constexpr size_t kLongestWord = 128, kLongestFailure = 400, kLongestName = 64, kLongestAddress = 64;
 constexpr size_t kWelcomeBytesAHost = 8 + 4 + kLongestName + 4 + kLongestAddress;
 
+HostHello read_start_of_hello(ByteReader& in) {
+  HostHello out;
+  for (int* number : {&out.first_rank, &out.ranks, &out.world, &out.host})
+    *number = in.number<int>();
+  out.name = in.text(kLongestName);
+  out.address = in.text(kLongestAddress);
+  out.identity.version = in.text(kLongestWord);
+  return out;
+}
+
 }  // namespace
 
 size_t longest_welcome(int hosts) { return 4 + kWelcomeBytesAHost * static_cast<size_t>(hosts); }
@@ -21,7 +31,7 @@ std::vector<std::byte> encode(const HostHello& hello) {
   out.text(hello.name, kLongestName);
   out.text(hello.address, kLongestAddress);
   const HostIdentity& i = hello.identity;
-  for (const std::string* word : {&i.version, &i.spec, &i.data, &i.instructions, &i.onednn})
+  for (const std::string* word : {&i.version, &i.spec, &i.instructions, &i.onednn})
     out.text(*word, kLongestWord);
   out.number(static_cast<uint8_t>(i.reproducible));
   out.text(i.failure, kLongestFailure);
@@ -30,20 +40,20 @@ std::vector<std::byte> encode(const HostHello& hello) {
 
 HostHello decode_hello(std::span<const std::byte> payload) {
   ByteReader in(payload);
-  HostHello out;
-  for (int* number : {&out.first_rank, &out.ranks, &out.world, &out.host})
-    *number = in.number<int>();
-  out.name = in.text(kLongestName);
-  out.address = in.text(kLongestAddress);
+  HostHello out = read_start_of_hello(in);
   HostIdentity& i = out.identity;
-  for (std::string* word : {&i.version, &i.spec, &i.data, &i.instructions, &i.onednn})
-    *word = in.text(kLongestWord);
+  for (std::string* word : {&i.spec, &i.instructions, &i.onednn}) *word = in.text(kLongestWord);
   const auto flag = in.number<uint8_t>();
   if (flag > 1) fail(Fault::rank, "a hello has a flag {}", flag);
   i.reproducible = flag == 1;
   i.failure = in.text(kLongestFailure);
   in.end();
   return out;
+}
+
+HostHello decode_start_of_hello(std::span<const std::byte> payload) {
+  ByteReader in(payload);
+  return read_start_of_hello(in);
 }
 
 std::vector<std::byte> encode(const HostMap& map) {

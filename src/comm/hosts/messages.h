@@ -12,11 +12,10 @@
 
 namespace dpt {
 
-// What must be equal on all hosts. Host 0 compares.
+// What must be equal on all hosts before they load data. Host 0 compares.
 struct HostIdentity {
-  std::string version;  // of dptrain
+  std::string version;  // version(): "dptrain 1.5.0 (git ...)"
   std::string spec;     // hash of the resolved spec
-  std::string data;     // fingerprint of the data
   bool reproducible = false;
   std::string instructions;  // "AVX-512"; compared only if reproducible
   std::string onednn;        // its version; compared only if reproducible
@@ -46,6 +45,8 @@ size_t longest_gathered(int hosts);  // the strings of all hosts
 // limits; whether it makes sense is for the caller to decide.
 std::vector<std::byte> encode(const HostHello& hello);
 HostHello decode_hello(std::span<const std::byte> payload);
+// The part of a hello that is the same in all versions of dptrain: all up to identity.version.
+HostHello decode_start_of_hello(std::span<const std::byte> payload);
 
 std::vector<std::byte> encode(const HostMap& map);
 // most: the number of ranks of the run, which is the greatest number of hosts.

@@ -49,14 +49,13 @@ TEST_CASE("a host that differs ends the run with one message on host 0") {
     const char* text;
   };
   const std::vector<Case> cases = {
-      {[](PretendedHost& p) { p.identity.version = "1.4.0"; },
-       "host 2 (hostc) has dptrain 1.4.0, host 0 (hosta) has 1.5.0: install the same version on "
+      {[](PretendedHost& p) { p.identity.version = "dptrain 1.4.0"; },
+       "host 2 (hostc) has dptrain 1.4.0, host 0 (hosta) has dptrain 1.5.0: install the same "
+       "version on "
        "both"},
       {[](PretendedHost& p) { p.identity.spec = "other"; },
        "host 2 (hostc) and host 0 (hosta) have different specs: give both the same file and "
        "overrides"},
-      {[](PretendedHost& p) { p.identity.data = "other"; },
-       "host 2 (hostc) and host 0 (hosta) have different data: give both the same files"},
       {[](PretendedHost& p) { p.world.size = 5; },
        "host 2 (hostc) was started as part of 5 ranks, host 0 (hosta) as part of 4: start all "
        "hosts with the same numbers"},

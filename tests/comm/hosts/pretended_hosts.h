@@ -18,9 +18,8 @@ inline int free_port() {
 
 struct PretendedHost {
   World world;
-  HostIdentity identity{.version = "1.5.0",
+  HostIdentity identity{.version = "dptrain 1.5.0",
                         .spec = "spec",
-                        .data = "data",
                         .reproducible = false,
                         .instructions = "AVX2",
                         .onednn = "3.1",
