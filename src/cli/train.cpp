@@ -19,6 +19,7 @@
 #include "cli/reported_training.h"
 #include "cli/spec_argument.h"
 #include "comm/hosts/hosts.h"
+#include "spec/tree.h"
 #include "train/run.h"
 #include "train/run_numbers.h"
 #include "train/warnings.h"
@@ -76,19 +77,26 @@ void print_result(const TrainArguments& given, const std::vector<std::string>& n
     print_stdout("{}", printed_line(names, folder));
 }
 
-// What the hosts of a run must have in common.
+// What the hosts of a run must have in common. Their files may be in different folders.
 HostIdentity identity_of(const LoadedSpec& loaded, const std::string& resume) {
+  Node tree = loaded.tree;
+  clear_paths(tree, registries());
+  erase_key(tree, "out");  // host 0 writes
   return {.version = version(),
-          .spec = Sha256().update(to_yaml(loaded.tree)).update(resume).hex(),
+          .spec = Sha256().update(to_yaml(tree)).update(resume).hex(),
           .reproducible = loaded.spec.reproducible_shards.has_value(),
           .instructions = simd_kernels().name,
           .onednn = onednn_version(),
           .failure = ""};
 }
 
-// hosts: receives the hosts of `world`, if it has several.
-int train(const TrainArguments& given, const std::optional<World>& world,
-          std::unique_ptr<RunHosts>& hosts) {
+// The hosts of a run on several.
+struct Hosts {
+  std::unique_ptr<RunHosts> joined;  // null: they have not connected yet
+  bool failed = false;               // they could not; the ranks of this host know
+};
+
+int train(const TrainArguments& given, const std::optional<World>& world, Hosts& hosts) {
   if (world && !given.trace.empty())
     fail(Fault::spec,
          "--trace is for runs whose ranks dptrain starts itself; start it without torchrun, srun "
@@ -98,12 +106,15 @@ int train(const TrainArguments& given, const std::optional<World>& world,
   if (world) query.world = world->size;
   if (world && world->has_several_hosts()) {
     try {
-      hosts = std::make_unique<RunHosts>(*world, identity_of(loaded, given.resume),
-                                         timeout_of(loaded.spec));
+      hosts.joined = std::make_unique<RunHosts>(*world, identity_of(loaded, given.resume),
+                                                timeout_of(loaded.spec));
     } catch (const TeamBroken&) {  // another rank prints why
       return static_cast<int>(Fault::rank);
+    } catch (const Error&) {
+      hosts.failed = true;
+      throw;
     }
-    query.hosts = hosts->layout();
+    query.hosts = hosts.joined->layout();
   }
   const std::unique_ptr<const Session> session = open_session(loaded, query);
   if (session->devices.on_gpu() && !given.trace.empty())
@@ -125,7 +136,7 @@ int train(const TrainArguments& given, const std::optional<World>& world,
                                                 .resolved_spec = to_yaml(loaded.tree)},
                                    .identity = std::move(identity),
                                    .world = world,
-                                   .hosts = hosts.get(),
+                                   .hosts = hosts.joined.get(),
                                    .trace = given.trace},
                                   folder);
   const bool stopped = code == 75 || code > 128;
@@ -134,27 +145,33 @@ int train(const TrainArguments& given, const std::optional<World>& world,
   return code;
 }
 
-// Tells the ranks that have not failed why this one has. joined: the hosts of the run have met.
-// Returns whether rank 0 reports it.
-bool tell_others(const World& world, const std::string& why, bool joined) {
+// Tells the ranks that have not failed why this one has. Returns whether rank 0 reports it.
+bool tell_others(const World& world, const std::string& why, const Hosts& hosts) {
   constexpr double kPatience = 10;  // seconds; the other ranks may still be reading data
-  const bool before_hosts = world.has_several_hosts() && !joined;
+  const bool before_hosts = world.has_several_hosts() && !hosts.joined;
   const World local = before_hosts ? RunHosts::before_run(world) : local_world(world);
-  const bool reported = tell_early_failure(local, why, {.timeout_s = kPatience, .directory = {}});
+  const bool reported =
+      !hosts.failed && tell_early_failure(local, why, {.timeout_s = kPatience, .directory = {}});
   if (!before_hosts || local.rank != 0) return reported;
   HostsSettings settings;
   settings.gathering.timeout_s = kPatience;
-  return tell_hosts_of_failure(world, why, trust_from_environment(), settings);
+  try {
+    return tell_hosts_of_failure(world, why, trust_from_environment(), settings);
+  } catch (const Error&) {  // the secret is what is wrong, so no host would believe this one
+    return false;
+  }
 }
 
 // Trains as one of several ranks and tells the others why it failed. What rank 0 reports, the other
 // ranks don't repeat.
 int train_as_rank(const TrainArguments& given, const World& world) {
-  std::unique_ptr<RunHosts> hosts;
+  Hosts hosts;
   const auto report = [&](std::string_view prefix, const std::string& text) {
     const auto print = [&] { print_stderr("{}{}", prefix, text); };
     if (world.rank == 0) print();  // at once: the others may arrive late
-    const bool reported = tell_others(world, text.substr(0, text.find('\n')), hosts != nullptr);
+    const std::string why = text.substr(0, text.find('\n'));
+    if (hosts.joined) hosts.joined->give_up(why);
+    const bool reported = tell_others(world, why, hosts);
     if (world.rank != 0 && !reported) print();
   };
   try {
@@ -163,7 +180,10 @@ int train_as_rank(const TrainArguments& given, const World& world) {
     report("", e.text);
     return static_cast<int>(Fault::spec);
   } catch (const Error& e) {
-    if (e.fault() == Fault::rank) throw;  // the others know, or have gone
+    if (e.fault() == Fault::rank) {  // the ranks of this host know, or have gone
+      if (hosts.joined) hosts.joined->give_up(e.what());
+      throw;
+    }
     report("dptrain: ", e.report() + "\n");
     return static_cast<int>(e.fault());
   }
@@ -188,7 +208,7 @@ int run_train(const std::vector<std::string>& words) {
   const StartupSignals signals;
   const std::optional<World> world = world_from_environment();
   if (world && world->size > 1) return train_as_rank(given, *world);
-  std::unique_ptr<RunHosts> none;
+  Hosts none;
   return train(given, world, none);
 }
 

@@ -310,11 +310,11 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
   const auto decision = ranks.memory().span().subspan(layout.decision, RunStart::kDecisionBytes);
   std::optional<RunStart> start;
   // run_joined() keeps the heartbeat going during slow steps and tells other ranks about a failure.
-  const int code = run_joined(ranks, team, rank, [&] {
+  const auto body = [&] {
     Link* link = nullptr;
     if (request.hosts && rank == 0) {
       request.hosts->watch(team);
-      request.hosts->compare(s.data.train);
+      request.hosts->compare(s.data);
       link = &request.hosts->connect();
     }
     decide_start(start, s, request, team, rank, decision, disk);
@@ -345,8 +345,10 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
                          .resumed_states = resumed_states,
                          .space_for_weights = start->space_for_weights()};
     return run_one_rank(parts, team, rank, lease.cores());
+  };
+  const int code = run_joined(ranks, team, rank, body, [&] {
+    if (request.hosts) request.hosts->end(!team.broken());
   });
-  if (request.hosts) request.hosts->end(!team.broken());
   if (!first_host) return code;
   const bool speaks = rank == (team.broken_by() == 0 ? 1 : 0);  // the lowest rank that is left
   const bool begun = team.progress(0).epoch > 0;

@@ -52,6 +52,8 @@ SessionQuery::Hosts read(std::span<const std::byte> from) {
 
 RunHosts::RunHosts(const World& world, const HostIdentity& identity, double timeout_s)
     : local_(before_run(world)), timeout_s_(timeout_s) {
+  find_own_ranks(world, identity);
+  local_.job += ".layout";
   if (leads()) {
     try {
       join(world, identity);
@@ -86,6 +88,31 @@ World RunHosts::before_run(const World& world) {
   return out;
 }
 
+// All ranks of a host must be there before it joins the others, or these would wait in vain.
+void RunHosts::find_own_ranks(const World& world, const HostIdentity& identity) {
+  if (local_.size == 1) return;
+  constexpr double kShare = 0.75;  // of the time, so that host 0 still waits for this host
+  try {
+    Rendezvous::join(
+        local_,
+        {.spec = identity.spec, .build = identity.version, .bytes = Team::bytes(shape_of(local_))},
+        [&](SharedMemory& memory) { Team::create(memory.span(), shape_of(local_)); },
+        {.timeout_s = kShare * timeout_s_, .directory = {}})
+        .goodbye();
+  } catch (const TeamBroken&) {
+    throw;
+  } catch (const Error& e) {
+    if (!leads()) throw;
+    const std::string why = fmt::format("among ranks {} to {}, counted from 0 on this host: {}",
+                                        world.rank, world.rank + local_.size - 1, e.what());
+    HostsSettings settings;
+    settings.gathering.timeout_s = 10;
+    if (tell_hosts_of_failure(world, why, trust_from_environment(), settings))
+      throw TeamBroken(why);
+    throw;
+  }
+}
+
 void RunHosts::join(const World& world, const HostIdentity& identity) {
   HostsSettings settings;
   settings.gathering.timeout_s = timeout_s_;
@@ -103,14 +130,22 @@ void RunHosts::lay_out() {
     layout_.cores_per_rank = std::min(layout_.cores_per_rank, std::atoi(cores.c_str()));
 }
 
-void RunHosts::compare(const Dataset& data) {
-  const std::vector<std::string> all = channel_->all_gather(fingerprint(data));
-  const auto other = std::ranges::find_if(all, [&](const std::string& f) { return f != all[0]; });
-  if (other == all.end()) return;
-  const HostMap& map = channel_->map();
+void RunHosts::compare(const SessionData& data) {
+  compare(data.train, "training");
+  if (data.test) compare(*data.test, data.evaluated_set());
+  if (data.final_test) compare(*data.final_test, "test");
+}
+
+void RunHosts::compare(const Dataset& set, std::string_view name) {
+  const std::vector<std::string> prints = channel_->all_gather(fingerprint(set));
+  const std::vector<std::string> texts = channel_->all_gather(set.description);
+  const auto other = std::ranges::find_if(prints, [&](const auto& p) { return p != prints[0]; });
+  if (other == prints.end()) return;
+  const auto number = static_cast<int>(other - prints.begin());
+  const std::string there = channel_->map().name_of(number), here = channel_->map().name_of(0);
   const std::string why = fmt::format(
-      "{} and {} have different data: {}; copy the same files to all hosts",
-      map.name_of(static_cast<int>(other - all.begin())), map.name_of(0), data.description);
+      "{} and {} have different {} data: {} has {}; {} has {}; copy the same files to all hosts",
+      there, here, name, there, texts[static_cast<size_t>(number)], here, texts[0]);
   if (host() != 0) throw TeamBroken(why);
   fail(Fault::data, "{}", why);
 }
@@ -147,6 +182,10 @@ void RunHosts::watch(Team team) {
 void RunHosts::abort_link() noexcept {
   const std::lock_guard lock(mutex_);
   if (link_) link_->abort();
+}
+
+void RunHosts::give_up(const std::string& why) noexcept {
+  if (channel_) channel_->give_up(why);
 }
 
 void RunHosts::end(bool ordered) noexcept {

@@ -13,7 +13,7 @@
 #include "comm/links/link.h"
 #include "comm/links/module.h"
 #include "comm/world.h"
-#include "data/dataset.h"
+#include "session/session_data.h"
 #include "session/session_query.h"
 
 namespace dpt {
@@ -21,12 +21,12 @@ namespace dpt {
 // Thread: the one that runs the rank, unless a function says otherwise.
 class RunHosts {
  public:
-  // Connects the hosts, and tells all ranks of this host how they are laid out. Blocks until all
-  // have come. Throws as join_hosts() and Rendezvous::join() do; a leader that fails tells the
-  // other ranks of its host. REQUIRES: world.has_several_hosts().
+  // Connects the ranks of this host, then the hosts, and tells all ranks of this host how the hosts
+  // are laid out. Blocks until all have come. Throws as join_hosts() and Rendezvous::join() do; a
+  // leader that fails tells the other ranks of its host. REQUIRES: world.has_several_hosts().
   RunHosts(const World& world, const HostIdentity& identity, double timeout_s);
-  // The ranks of this host, as they meet before the run does. A rank that fails before it has made
-  // a RunHosts tells these (tell_early_failure()).
+  // The ranks of this host, as they connect first. A rank that fails before it has made a RunHosts
+  // tells these (tell_early_failure()).
   static World before_run(const World& world);
   ~RunHosts();  // without goodbye(), the other hosts take this one for dead
   RunHosts(const RunHosts&) = delete;
@@ -43,22 +43,27 @@ class RunHosts {
 
   // The functions below are for leaders, which all make the same calls in the same order.
 
-  // Throws Error{data} on host 0, and TeamBroken on the others, if the hosts have different
-  // samples.
-  void compare(const Dataset& data);
+  // Throws Error{data} on host 0, and TeamBroken on the others, if the hosts have different samples
+  // for training or evaluation.
+  void compare(const SessionData& data);
   // Connects the link that carries the data of steps.
   Link& connect();
   // Host 0's text, on all hosts.
   std::string from_first(const std::string& text);
   // From now on this host ends with the others (ControlChannel::watch).
   void watch(Team team);
+  // end() of a host that has failed before watch(): the other hosts end with `why`, one line for
+  // the user.
+  void give_up(const std::string& why) noexcept;
   // This rank has ended; the team's memory is not used afterwards. ordered: as it should, and so do
   // the other hosts. Idempotent.
   void end(bool ordered) noexcept;
 
  private:
+  void find_own_ranks(const World& world, const HostIdentity& identity);
   void join(const World& world, const HostIdentity& identity);
   void lay_out();
+  void compare(const Dataset& set, std::string_view name);
   void abort_link() noexcept;
 
   World local_;
