@@ -82,16 +82,40 @@ Bucket part_of(const Bucket& bucket, int64_t i, int64_t count, size_t multiple) 
   return {end_of(i), end_of(i + 1)};
 }
 
+HostTraffic gradient_traffic(const std::vector<GradientPart>& parts, const ElementOwners& owners,
+                             size_t bucket, int host) {
+  // Of one element: what this host and what the others send, and in how many messages.
+  uint64_t own_bytes = 0, own_parts = 0, other_bytes = 0, other_parts = 0;
+  for (const GradientPart& p : parts) {
+    (p.host == host ? own_bytes : other_bytes) += p.element_bytes();
+    ++(p.host == host ? own_parts : other_parts);
+  }
+  const uint64_t own = owners.piece(bucket, host).count();
+  uint64_t receivers = 0;
+  for (int h = 0; h < owners.hosts(); ++h)
+    if (h != host && owners.piece(bucket, h).count() > 0) ++receivers;
+  return {.sent = (owners.bucket(bucket).count() - own) * own_bytes,
+          .received = own * other_bytes,
+          .messages = std::max(receivers * own_parts, own > 0 ? other_parts : 0)};
+}
+
+HostTraffic weight_traffic(const ElementOwners& owners, size_t bucket, int host) {
+  const uint64_t own = owners.piece(bucket, host).count();
+  const auto others = static_cast<uint64_t>(owners.hosts() - 1);
+  uint64_t senders = 0;
+  for (int h = 0; h < owners.hosts(); ++h)
+    if (h != host && owners.piece(bucket, h).count() > 0) ++senders;
+  return {.sent = own * sizeof(float) * others,
+          .received = (owners.bucket(bucket).count() - own) * sizeof(float),
+          .messages = std::max(senders, own > 0 ? others : 0)};
+}
+
 ExchangeBytes exchange_bytes(const std::vector<GradientPart>& parts, const ElementOwners& owners,
                              int host) {
-  size_t element_bytes = 0;  // of one element in all of the host's parts
-  for (const GradientPart& p : parts)
-    if (p.host == host) element_bytes += p.element_bytes();
   ExchangeBytes out;
   for (size_t b = 0; b < owners.buckets(); ++b) {
-    const size_t own = owners.piece(b, host).count();
-    out.gradients += (owners.bucket(b).count() - own) * element_bytes;
-    out.weights += own * sizeof(float) * static_cast<size_t>(owners.hosts() - 1);
+    out.gradients += gradient_traffic(parts, owners, b, host).sent;
+    out.weights += weight_traffic(owners, b, host).sent;
   }
   return out;
 }

@@ -62,6 +62,18 @@ class ElementOwners {
 // `multiple` elements.
 Bucket part_of(const Bucket& bucket, int64_t i, int64_t count, size_t multiple);
 
+// What a host sends and receives in one exchange with all others.
+struct HostTraffic {
+  uint64_t sent = 0, received = 0;  // bytes
+  uint64_t messages = 0;            // sent or received, whichever are more
+  bool operator==(const HostTraffic&) const = default;
+};
+// Of a bucket: the parts of its gradients, each to the owner of the elements; its weights, from
+// each owner to all others.
+HostTraffic gradient_traffic(const std::vector<GradientPart>& parts, const ElementOwners& owners,
+                             size_t bucket, int host);
+HostTraffic weight_traffic(const ElementOwners& owners, size_t bucket, int host);
+
 // Bytes that a host sends in a step, besides a few for each shard: of its gradients, and of the
 // weights that it has updated. It receives the sum of what others send to it.
 struct ExchangeBytes {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -13,6 +14,7 @@
 #include "comm/workers.h"
 #include "data/folder.h"
 #include "session/host_layout.h"
+#include "session/host_traffic.h"
 #include "session/memory.h"
 #include "train/redirect.h"
 #include "train/run_folder.h"
@@ -21,6 +23,32 @@
 namespace dpt {
 namespace {
 
+// Counts the messages of another link.
+class CountingLink final : public Link {
+ public:
+  explicit CountingLink(std::unique_ptr<Link> link) : link_(std::move(link)) {}
+  int host() const override { return link_->host(); }
+  int hosts() const override { return link_->hosts(); }
+  Request send(int peer, uint32_t tag, std::span<const std::byte> bytes) override {
+    ++sends_;
+    return link_->send(peer, tag, bytes);
+  }
+  Request receive(int peer, uint32_t tag, std::span<std::byte> bytes) override {
+    ++receives_;
+    return link_->receive(peer, tag, bytes);
+  }
+  void wait(Request request) override { link_->wait(request); }
+  bool done(Request request) override { return link_->done(request); }
+  void abort() noexcept override { link_->abort(); }
+  uint64_t bytes_sent() const override { return link_->bytes_sent(); }
+  uint64_t bytes_received() const override { return link_->bytes_received(); }
+  uint64_t messages() const { return std::max(sends_, receives_); }
+
+ private:
+  std::unique_ptr<Link> link_;
+  uint64_t sends_ = 0, receives_ = 0;
+};
+
 struct Host {
   std::unique_ptr<const Session> session;
   std::string resolved_spec;
@@ -28,7 +56,7 @@ struct Host {
   std::optional<Team> team;
   std::optional<Buffers> buffers;
   std::vector<std::unique_ptr<RankState>> ranks;
-  std::unique_ptr<Link> link;
+  std::unique_ptr<CountingLink> link;
 };
 
 std::unique_ptr<Host> make_host(const std::string& yaml, const std::vector<std::string>& overrides,
@@ -106,8 +134,25 @@ void collect(const std::vector<std::unique_ptr<Host>>& hosts, HostRun& out) {
     const FlatLayout& flat = hosts[h]->session->model.layout;
     const float* const weights = hosts[h]->buffers->weights();
     out.weights.emplace_back(weights, weights + (h == 0 ? flat.total : flat.trainable));
-    out.sent.push_back(hosts[h]->link ? hosts[h]->link->bytes_sent() : 0);
+    const CountingLink* const link = hosts[h]->link.get();
+    out.sent.push_back(link ? link->bytes_sent() : 0);
+    out.received.push_back(link ? link->bytes_received() : 0);
+    out.messages.push_back(link ? link->messages() : 0);
   }
+}
+
+std::vector<HostTraffic> counted_traffic(const Session& s) {
+  const HostTrafficCounter counter(s);
+  std::vector<HostTraffic> out(static_cast<size_t>(s.devices.topology.hosts()));
+  for (const Plan::Steps* steps : {&s.plan.prologue, &s.plan.update})
+    for (const PlanStep& step : *steps)
+      for (size_t h = 0; h < out.size(); ++h) {
+        const HostTraffic one = counter.of(step, static_cast<int>(h));
+        out[h].sent += one.sent;
+        out[h].received += one.received;
+        out[h].messages += one.messages;
+      }
+  return out;
 }
 
 }  // namespace
@@ -137,7 +182,8 @@ HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
     hosts.push_back(make_host(yaml, overrides, query));
     Host& host = *hosts.back();
     const Session& s = *host.session;
-    if (count > 1) host.link = network->connect(static_cast<int>(h));
+    if (count > 1)
+      host.link = std::make_unique<CountingLink>(network->connect(static_cast<int>(h)));
     std::string why;
     if (h == 0 && !settings.resume.empty())
       resume =
@@ -165,6 +211,7 @@ HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
   if (count > 1) {
     const HostLayout layout(first);
     out.of_step = exchange_bytes(layout.parts(), layout.owners(), 0);
+    out.counted = counted_traffic(first);
   }
   return out;
 }

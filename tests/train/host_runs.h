@@ -17,9 +17,11 @@ struct HostRun {
   std::vector<Outcome> outcomes;        // of each host's first worker
   std::vector<Evaluation> evaluations;  // the same, of the weights after the last step
   std::vector<std::string> errors;      // what ended each host; empty: nothing
-  std::vector<uint64_t> sent;           // payload bytes of each host
-  int64_t steps = 0;                    // of each epoch
-  ExchangeBytes of_step{};              // what the first host sends in a step, by its layout
+  // Of each host: payload bytes, and messages sent or received, whichever are more.
+  std::vector<uint64_t> sent, received, messages;
+  int64_t steps = 0;                 // of each epoch
+  ExchangeBytes of_step{};           // what the first host sends in a step, by its layout
+  std::vector<HostTraffic> counted;  // of each host in a step, by the plan
 };
 
 struct HostRunSettings {

@@ -210,4 +210,32 @@ TEST_CASE("hosts: a host sends 2 (N - 1) / N of its gradients' bytes, and little
   CHECK(two.sent[0] - none.sent[0] == two.of_step.gradients + two.of_step.weights + 16 + 4 * 16);
 }
 
+TEST_CASE("hosts: what a step exchanges is what is counted from its plan") {
+  const auto run = [](const Ranks& ranks, std::vector<std::string> how, int steps) {
+    how.insert(how.end(), {"evaluate=false", fmt::format("steps={}", steps)});
+    return run_on_hosts(spec(), {.ranks = ranks}, how);
+  };
+  const std::vector<std::vector<std::string>> specs = {
+      {},
+      {"model=[flatten, {linear: 3000}, {linear: 10}]", "parallel={ddp: {bucket_cap_mb: 0.05}}"},
+      {"clip_grad_norm=1", "model=[flatten, {linear: 400}, {linear: 10}]"},
+      {"loss={cross_entropy: {ignore_index: 3}}"},
+      {"parallel={ddp: {compress: fp16}}"}};
+  for (const Ranks& ranks : {Ranks{1, 1}, Ranks{1, 1, 1, 1}, Ranks{2, 1, 1}})
+    for (const auto& how : specs) {
+      CAPTURE(ranks.size());
+      CAPTURE(fmt::format("{}", fmt::join(how, " ")));
+      const HostRun one = run(ranks, how, 1), two = run(ranks, how, 2);
+      for (size_t h = 0; h < ranks.size(); ++h) {
+        CAPTURE(h);
+        CHECK(two.sent[h] - one.sent[h] == one.counted[h].sent);
+        CHECK(two.received[h] - one.received[h] == one.counted[h].received);
+        const uint64_t messages = two.messages[h] - one.messages[h];
+        // If hosts differ, exchanges with more sends and those with more receives add up.
+        CHECK(messages <= one.counted[h].messages);
+        if (ranks[0] == 1) CHECK(messages == one.counted[h].messages);
+      }
+    }
+}
+
 }  // namespace dpt

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/fail.h"
+#include "session/host_traffic.h"
 
 namespace dpt {
 namespace {
@@ -18,6 +19,7 @@ struct Decisions {
 struct Brought {
   double loss = 0, weight = 0;
 };
+static_assert(sizeof(Decisions) == kHostResultBytes && sizeof(Brought) == kShardResultBytes);
 
 template <class T>
 std::span<const std::byte> bytes_of(const T* first, size_t count) {
