@@ -63,7 +63,7 @@ std::string kernels_text(const StepCosts& costs) {
 
 StepTime predict_step(const Session& s, const StepCosts& costs) {
   StepTime out{.compute = costs.whole,
-               .update = costs.norm + costs.update,
+               .update = costs.after_backward(),
                .barriers = static_cast<double>(barriers_of_step(s)) * costs.barrier};
   if (!s.plan.schedule.empty())
     set_pipeline(out, s, costs);
@@ -72,7 +72,18 @@ StepTime predict_step(const Session& s, const StepCosts& costs) {
   return out;
 }
 
-std::string step_time_text(const Session& s) {
+std::string assumptions_text(const Session& s, const StepCosts& costs) {
+  std::string out;
+  const int64_t workers = s.devices.topology.workers_of_host(s.devices.topology.host).count();
+  if (workers > costs.at_once)
+    out += fmt::format("  assumes a core for each of the {}; this machine has {}\n",
+                       counted(workers, "worker"), costs.at_once);
+  if (s.data.train.reader)
+    out += "  samples come from files: decoding them ahead of the steps is not included\n";
+  return out;
+}
+
+StepCosts measured_step_costs(const Session& s) {
   if (s.devices.on_gpu())
     fail(Fault::device,
          "--time measures kernels of CPUs only; for GPUs use `dptrain bench`, which trains a few "
@@ -83,7 +94,11 @@ std::string step_time_text(const Session& s) {
   const Buffers buffers(memory.data(), sizes);
   Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
   initialise(s.settings, s.devices, s.precision, s.model, buffers, generator);
-  const StepCosts costs = measure_step_costs(s, buffers, usable_cores());
+  return measure_step_costs(s, buffers, usable_cores());
+}
+
+std::string step_time_text(const Session& s) {
+  const StepCosts costs = measured_step_costs(s);
   const StepTime time = predict_step(s, costs);
   std::string out = fmt::format(
       "step time, from kernels measured on {} at once:\n"
@@ -99,13 +114,9 @@ std::string step_time_text(const Session& s) {
   out += fmt::format("  predicted: {} per step, {:.0f} samples/s, {} per epoch\n", ms(time.total()),
                      samples / time.total(),
                      ms(time.total() * static_cast<double>(s.batches.train->steps())));
-  const int workers = s.devices.topology.total_workers();
-  if (workers > costs.at_once)
-    out += fmt::format("  assumes a core for each of the {}; this machine has {}\n",
-                       counted(workers, "worker"), costs.at_once);
-  if (s.data.train.reader)
-    out += "  samples come from files: decoding them ahead of the steps is not included\n";
-  return out + kernels_text(costs);
+  if (s.devices.topology.hosts() > 1)
+    out += "  what hosts exchange takes no time here; `--link 10GbE` includes it\n";
+  return out + assumptions_text(s, costs) + kernels_text(costs);
 }
 
 }  // namespace dpt

@@ -24,6 +24,13 @@ struct StepTime {
 // worker; more workers than cores are not faster than that.
 StepTime predict_step(const Session& session, const StepCosts& costs);
 
+// Lines about what a prediction assumes of this machine, and leaves out. Empty: nothing.
+std::string assumptions_text(const Session& session, const StepCosts& costs);
+
+// Measures the costs on as many cores as this process may use, in memory of its own. Throws as
+// step_time_text() does.
+StepCosts measured_step_costs(const Session& session);
+
 // Measures the session's kernels and returns the text of `plan --time`: the step's time, its parts
 // and the slowest kernels. Takes about a second, and longer for steps longer than 0.1 s. Throws
 // Error{device} for a session on GPUs, Error{memory} if the run would not fit.

@@ -10,6 +10,7 @@
 #include "base/machine.h"
 #include "checkpoint/model_file.h"
 #include "comm/shared_memory.h"
+#include "data/folder.h"
 #include "session/memory.h"
 #include "train/run_spec.h"
 
@@ -121,6 +122,28 @@ TEST_CASE("the workers of a pipeline are measured in groups of as many as there 
     CHECK(costs.backward[stage] > 0);
   }
   CHECK(predict_step(*s, costs).bubble > 0);
+}
+
+TEST_CASE("of several hosts the pieces of one are measured") {
+  for (const int host : {0, 1})
+    for (const char* clip : {"clip_grad_norm=null", "clip_grad_norm=1"}) {
+      CAPTURE(host);
+      CAPTURE(clip);
+      const SessionQuery query{
+          .world = 2, .hosts = {{.first_ranks = {0, 1}, .host = host, .cores_per_rank = 1}}};
+      std::unique_ptr<const Session> s;
+      const std::string errors =
+          errors_of_session(kSpec, {"parallel=ddp", "devices=1", "reproducible=8", clip}, query, s);
+      REQUIRE_MESSAGE(s, errors);
+      const StepCosts costs = measured(*s, 2);
+      CHECK(costs.at_once == 1);
+      CHECK(costs.forward[0] > 0);
+      CHECK(costs.backward[0] > 0);
+      CHECK(costs.sum_own > 0);
+      CHECK(costs.update > 0);
+      CHECK(costs.after_backward() >= costs.sum_own + costs.update);
+      CHECK(has(step_time_text(*s), "what hosts exchange takes no time here"));
+    }
 }
 
 TEST_CASE("the text names the step, its rate and what machine it assumes") {

@@ -20,6 +20,7 @@
 #include "engine/cpu/update.h"
 #include "engine/cpu/worker.h"
 #include "graph/operator.h"
+#include "session/host_layout.h"
 
 namespace dpt {
 namespace {
@@ -30,7 +31,8 @@ constexpr int kBarriers = 4000;
 
 // What a step of one worker took.
 struct WorkerStep {
-  double load = 0, loss = 0, norm = 0, update = 0;
+  double load = 0, loss = 0;
+  double compress = 0, sum_own = 0, sum_parts = 0, norm = 0, update = 0;
   std::vector<double> forward, backward;  // [stages]
 
   explicit WorkerStep(int stages) : forward(static_cast<size_t>(stages)), backward(forward) {}
@@ -65,7 +67,9 @@ class StepPieces {
     step_ = {.rows = &rows_, .order = order_, .update = formulas_};
     sums_before_update_ =
         std::ranges::count(session.plan.update, Quantity::squares, &PlanStep::quantity) > 0;
-    compresses_ = std::ranges::count(session.plan.micro, PlanOp::compress, &PlanStep::op) > 0;
+    compresses_ = std::ranges::count(session.plan.update, PlanOp::compress, &PlanStep::op) > 0;
+    if (session.devices.topology.hosts() > 1)
+      buckets_ = static_cast<int>(HostLayout(session).owners().buckets());
   }
 
   // gate(): waits for the other workers, as a barrier of the plan does.
@@ -82,11 +86,14 @@ class StepPieces {
     last_ = now_s();
     if (compresses_)
       for (const int g : worker_.own) gradients_.compress(g);
+    add(out.compress);
+    if (buckets_ > 0) sum_for_hosts(out, gate);
     if (sums_before_update_) norm_.sum(step_);
     add(out.norm);
     gate();
     last_ = now_s();
-    update_.run(step_, 1);
+    if (buckets_ == 0) update_.run(step_, 1);
+    for (int b = 0; b < buckets_; ++b) update_.run(step_, 1, b);
     add(out.update);
     return out;
   }
@@ -125,6 +132,18 @@ class StepPieces {
       run_stage(Part::backward, stages[i], m);
       add(out.backward[static_cast<size_t>(stages[i])]);
     }
+  }
+
+  // What arrives from other hosts is zero.
+  template <class Gate>
+  void sum_for_hosts(WorkerStep& out, Gate gate) {
+    for (int b = 0; b < buckets_; ++b) gradients_.sum_own(static_cast<size_t>(b));
+    add(out.sum_own);
+    gate();
+    last_ = now_s();
+    for (int b = 0; b < buckets_ && sums_before_update_; ++b)
+      gradients_.sum_parts(static_cast<size_t>(b));
+    add(out.sum_parts);
   }
 
   Binding* binding(int group, size_t m) const {
@@ -173,6 +192,7 @@ class StepPieces {
   std::vector<OptimizerStep> formulas_;
   StepInput step_;
   bool sums_before_update_ = false, compresses_ = false;
+  int buckets_ = 0;  // of the exchange between hosts; 0: one host
   double last_ = 0;
 };
 
@@ -193,10 +213,16 @@ double slowest(const Repetitions& all, F seconds_of) {
 void raise(double& to, double value) { to = std::max(to, value); }
 
 void add_to(StepCosts& costs, const Repetitions& all) {
-  raise(costs.load, slowest(all, [](const WorkerStep& w) { return w.load; }));
-  raise(costs.loss, slowest(all, [](const WorkerStep& w) { return w.loss; }));
-  raise(costs.norm, slowest(all, [](const WorkerStep& w) { return w.norm; }));
-  raise(costs.update, slowest(all, [](const WorkerStep& w) { return w.update; }));
+  const auto take = [&](double StepCosts::*to, double WorkerStep::*from) {
+    raise(costs.*to, slowest(all, [from](const WorkerStep& w) { return w.*from; }));
+  };
+  take(&StepCosts::load, &WorkerStep::load);
+  take(&StepCosts::loss, &WorkerStep::loss);
+  take(&StepCosts::compress, &WorkerStep::compress);
+  take(&StepCosts::sum_own, &WorkerStep::sum_own);
+  take(&StepCosts::sum_parts, &WorkerStep::sum_parts);
+  take(&StepCosts::norm, &WorkerStep::norm);
+  take(&StepCosts::update, &WorkerStep::update);
   raise(costs.whole, slowest(all, [](const WorkerStep& w) { return w.before_update(); }));
   for (size_t s = 0; s < costs.forward.size(); ++s) {
     raise(costs.forward[s], slowest(all, [s](const WorkerStep& w) { return w.forward[s]; }));
@@ -280,17 +306,19 @@ StepCosts measure_step_costs(const Session& s, const Buffers& buffers, std::span
   const auto stages = static_cast<size_t>(s.model.graph.stages());
   StepCosts out{.forward = std::vector<double>(stages), .backward = std::vector<double>(stages)};
   // Replicas are alike, and the first one has the largest shards.
+  const Rows own_workers = s.devices.topology.workers_of_host(s.devices.topology.host);
   const int workers =
       s.devices.topology.devices_per_replica > 1
           ? s.devices.topology.devices_per_replica * s.devices.topology.workers_per_device
-          : s.devices.topology.total_workers();
+          : static_cast<int>(own_workers.count());
   out.at_once = std::min(workers, static_cast<int>(cores.size()));
   const int measured = s.devices.topology.devices_per_replica > 1 ? workers : out.at_once;
   for (int first = 0; first < measured; first += out.at_once) {
     const int count = std::min(out.at_once, measured - first);
     const TeamShape shape{.ranks = 1, .workers_per_rank = count};
     const SharedMemory header = SharedMemory::create_private(Team::bytes(shape));
-    Measurement m(s, buffers, Team::create(header.span(), shape, {}), first, count);
+    Measurement m(s, buffers, Team::create(header.span(), shape, {}),
+                  static_cast<int>(own_workers.begin) + first, count);
     m.run(cores.first(static_cast<size_t>(count)));
     add_to(out, m.repetitions());
     if (first > 0) continue;
