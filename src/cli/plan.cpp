@@ -1,4 +1,6 @@
 // dptrain plan SPEC: prints what a run would do in each step and the memory it would need.
+#include <fmt/ranges.h>
+
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/stdout.h"
@@ -6,6 +8,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/fit_batch.h"
+#include "cli/plan_hosts.h"
 #include "cli/spec_argument.h"
 #include "describe/device_usage.h"
 #include "describe/gantt.h"
@@ -15,13 +18,23 @@
 namespace dpt::commands {
 namespace {
 
-// So many machines like the one of this topology.
-SessionQuery on_hosts(const Topology& one, int hosts, SessionQuery out) {
-  out.world = one.ranks * hosts;
-  out.hosts = SessionQuery::Hosts();
-  out.hosts->cores_per_rank = one.workers_per_rank();
-  for (int h = 0; h < hosts; ++h) out.hosts->first_ranks.push_back(h * one.ranks);
-  return out;
+struct HostWords {
+  std::string hosts, link;
+};
+
+// Throws Error{spec} if they contradict each other, or what else is to be printed.
+void check(const HostWords& words, const std::vector<int>& hosts, bool prints_else) {
+  if (!words.link.empty() && words.hosts.empty())
+    fail(Fault::spec,
+         "--link says how several machines are connected, but --hosts is missing; add, for "
+         "example, --hosts 1..64");
+  if (!words.link.empty() && prints_else)
+    fail(Fault::spec, "--link prints only a table of predicted times; leave out --fit and --svg");
+  if (words.link.empty() && hosts.size() > 1)
+    fail(Fault::spec,
+         "--hosts: the plan of the range '{}' cannot be printed; write one number, or add, for "
+         "example, --link 10GbE to print predicted times",
+         words.hosts);
 }
 
 int run_plan(const std::vector<std::string>& words) {
@@ -30,7 +43,7 @@ int run_plan(const std::vector<std::string>& words) {
   SpecArgument argument;
   bool verbose = false, time = false;
   std::string svg, fit;
-  int hosts = 1;
+  HostWords several;
   argument.add_to(arguments);
   arguments.flag("-v,--verbose", verbose,
                  "also print what each pass changed, and why preferred kernels were not chosen");
@@ -43,9 +56,22 @@ int run_plan(const std::vector<std::string>& words) {
       "also measure this machine's kernels on the spec's shapes, and predict the time of "
       "a step from them",
       "--fit");
-  arguments.number("--hosts N", hosts, 1, 1024,
-                   "the plan of the first of N machines, each with the devices of the spec");
+  arguments.text("--hosts N", several.hosts,
+                 "the plan of the first of N machines, 1 to 1024, each with the devices of the "
+                 "spec; with --link also a range, 1..1024");
+  arguments.text("--link LINK", several.link,
+                 fmt::format("measure this machine, and print only a table of the predicted time "
+                             "of a step on --hosts machines; the network between them: {}, or "
+                             "bandwidth and latency, 1.15GB/s,25us",
+                             fmt::join(link_names(), ", ")));
   arguments.parse(words);
+  const std::vector<int> hosts = parse_hosts(several.hosts.empty() ? "1" : several.hosts);
+  check(several, hosts, !fit.empty() || !svg.empty());
+  if (!several.link.empty()) {
+    const LinkModel link = parse_link(several.link);
+    print_host_table(load(argument), hosts, link);
+    return 0;
+  }
   const LoadedSpec loaded = load(argument);
   if (!fit.empty()) {
     print_fitting_batch(loaded, fit);
@@ -53,7 +79,8 @@ int run_plan(const std::vector<std::string>& words) {
   }
   const SessionQuery query{.runs = time, .sizes_only = !time};
   std::unique_ptr<const Session> session = open_session(loaded, query);
-  if (hosts > 1) session = open_session(loaded, on_hosts(session->devices.topology, hosts, query));
+  if (hosts[0] > 1)
+    session = open_session(loaded, on_hosts(session->devices.topology, hosts[0], query));
   check_initial_weights(session->settings, session->model);
   print_stdout("{}{}", describe(*session, verbose),
                partial_weights_text(session->settings, session->model));
