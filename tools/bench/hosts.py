@@ -47,8 +47,8 @@ def sh(*words):
 
 
 @contextlib.contextmanager
-def network(rate):
-    """Two namespaces with an interface each; rate: of each direction, as tc writes it."""
+def network(rate, burst="256kb"):
+    """Two namespaces with an interface each; rate of each direction, and what passes at once, as tc writes them."""
     for host in range(HOSTS):
         subprocess.run(["ip", "netns", "del", space(host)], capture_output=True)
     try:
@@ -63,7 +63,7 @@ def network(rate):
             sh(*inside, "link", "set", CARD, "up")
             if rate:
                 sh("ip", "netns", "exec", space(host), "tc", "qdisc", "add", "dev", CARD, "root",
-                   "tbf", "rate", rate, "burst", "256kb", "latency", "50ms")  # fmt: skip
+                   "tbf", "rate", rate, "burst", burst, "latency", "50ms")  # fmt: skip
         yield
     finally:
         for host in range(HOSTS):
