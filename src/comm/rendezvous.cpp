@@ -94,10 +94,12 @@ struct Peer {
   Clock::time_point since = Clock::now();
 };
 
-std::string name_of(int rank, pid_t pid) { return fmt::format("rank {} (pid {})", rank, pid); }
+std::string name_of(const World& world, int rank, pid_t pid) {
+  return fmt::format("rank {} (pid {})", world.number(rank), pid);
+}
 
-std::string failed_early(int rank, pid_t pid, std::string_view why) {
-  return fmt::format("{} failed before all ranks had started: {}", name_of(rank, pid), why);
+std::string failed_early(const World& world, int rank, pid_t pid, std::string_view why) {
+  return fmt::format("{} failed before all ranks had started: {}", name_of(world, rank, pid), why);
 }
 
 std::filesystem::path path_of(const World& world, const RendezvousSettings& settings) {
@@ -149,14 +151,14 @@ std::vector<Peer> Gathering::gather(Listener& listener, Clock::time_point deadli
     look(listener, deadline);
     if (!late && !told && Clock::now() >= notice && !all_here() && reason_.empty()) {
       told = true;
-      print_stderr("rank 0 is waiting for {} of {} to start, for at most {} s\n", missing(),
-                   world_.size, settings.timeout_s);
+      print_stderr("rank {} is waiting for {} of {} to start, for at most {} s\n", world_.number(0),
+                   missing(), world_.all_ranks(), settings.timeout_s);
     }
     if (late && !all_here() && reason_.empty())
       reason_ = fmt::format(
           "{} of {} did not connect within {} s; start all ranks of a run together, on this "
           "machine, with the same {} and, where it is set, the same MASTER_PORT (this job is '{}')",
-          missing(), world_.size, settings.timeout_s, world_.launcher, world_.job);
+          missing(), world_.all_ranks(), settings.timeout_s, world_.launcher, world_.job);
   }
   if (!reason_.empty()) {
     answer_all(reason_);
@@ -195,7 +197,7 @@ bool Gathering::keep(Peer& peer) {
     return peer.rank > 0 || Clock::now() - peer.since < Seconds(kHelloSeconds);
   if (peer.rank > 0) {
     if (r.kind == Received::ended)
-      reason_ = name_of(peer.rank, peer.pid) + " ended before all ranks had connected";
+      reason_ = name_of(world_, peer.rank, peer.pid) + " ended before all ranks had connected";
     return true;
   }
   if (r.kind == Received::ended) return false;
@@ -213,15 +215,15 @@ bool Gathering::keep(Peer& peer) {
 void Gathering::note(const Peer& stranger) {
   if (std::exchange(noted_, true)) return;
   print_stderr(
-      "dptrain: rank 0 is waiting for the other ranks and ignored a message from pid {}, which is "
+      "dptrain: rank {} is waiting for the other ranks and ignored a message from pid {}, which is "
       "not a rank of this dptrain\n",
-      stranger.pid);
+      world_.number(0), stranger.pid);
 }
 
 void Gathering::check(const Hello& hello, const Peer& peer) {
-  const std::string name = name_of(hello.rank, peer.pid), me = name_of(0, getpid());
+  const std::string name = name_of(world_, hello.rank, peer.pid), me = name_of(world_, 0, getpid());
   if (hello.failure[0] != 0) {
-    reason_ = failed_early(hello.rank, peer.pid, hello.failure.data());
+    reason_ = failed_early(world_, hello.rank, peer.pid, hello.failure.data());
     return;
   }
   const auto differ = [&](std::string_view what) {
@@ -230,8 +232,8 @@ void Gathering::check(const Hello& hello, const Peer& peer) {
   if (hello.size != mine_.size) return differ("numbers of ranks");
   for (const Peer& other : peers_)
     if (&other != &peer && other.rank == hello.rank)
-      reason_ = fmt::format("rank {} was started twice, as pid {} and as pid {}", hello.rank,
-                            other.pid, peer.pid);
+      reason_ = fmt::format("rank {} was started twice, as pid {} and as pid {}",
+                            world_.number(hello.rank), other.pid, peer.pid);
   if (hello.build != mine_.build) return differ("builds of dptrain; use the same program");
   if (hello.spec != mine_.spec) return differ("specs; give all ranks the same file and overrides");
   if (hello.bytes != mine_.bytes)
@@ -248,7 +250,7 @@ std::string Gathering::missing() const {
       list += ", ...";
       break;
     }
-    list += (list.empty() ? "" : ", ") + std::to_string(r);
+    list += (list.empty() ? "" : ", ") + std::to_string(world_.number(r));
   }
   return (list.find(',') == std::string::npos ? "rank " : "ranks ") + list;
 }
@@ -272,7 +274,7 @@ void Gathering::hand_over(std::vector<Peer>& peers, const SharedMemory& memory) 
   const Answer welcome{.welcome = 1};
   for (const Peer& p : peers)
     if (!send_message(p.socket.get(), bytes_of(welcome), memory.fd()))
-      fail(Fault::rank, "{} ended before all ranks had connected", name_of(p.rank, p.pid));
+      fail(Fault::rank, "{} ended before all ranks had connected", name_of(world_, p.rank, p.pid));
 }
 
 // Rank 0's answer to a rank that has failed; empty if there is none in time.
@@ -300,15 +302,17 @@ Descriptor find_rank_0(const World& world, const std::filesystem::path& path,
     if (!once && Clock::now() >= notice && Clock::now() < deadline) {
       once.emplace(world.job, "waits for rank 0", settings.directory);
       if (once->speaks())
-        print_stderr("rank {} is waiting for rank 0 of {} to start, for at most {} s\n", world.rank,
-                     world.size, settings.timeout_s);
+        print_stderr("rank {} is waiting for rank {} of {} to start, for at most {} s\n",
+                     world.number(world.rank), world.number(0), world.all_ranks(),
+                     settings.timeout_s);
     }
     if (Clock::now() >= deadline)
       fail(Fault::rank,
-           "rank 0 of {} did not start within {} s; start all ranks of a run together, on this "
+           "rank {} of {} did not start within {} s; start all ranks of a run together, on this "
            "machine, with the same {} and, where it is set, the same MASTER_PORT (this is rank {} "
            "of job '{}')",
-           world.size, settings.timeout_s, world.launcher, world.rank, world.job);
+           world.number(0), world.all_ranks(), settings.timeout_s, world.launcher,
+           world.number(world.rank), world.job);
     std::this_thread::sleep_for(milliseconds(5));
   }
 }
@@ -316,7 +320,7 @@ Descriptor find_rank_0(const World& world, const std::filesystem::path& path,
 // The part of other ranks: returns the memory that rank 0 sends.
 SharedMemory ask_for_memory(int socket, const World& world, const Identity& identity,
                             double timeout_s) {
-  const std::string rank_0 = name_of(0, peer_of(socket).value_or(0));
+  const std::string rank_0 = name_of(world, 0, peer_of(socket).value_or(0));
   const Clock::time_point deadline = in(timeout_s + kGraceSeconds);
   send_message(socket, bytes_of(hello_of(world, identity)));  // if this fails, receiving fails too
   for (;;) {
@@ -357,8 +361,10 @@ struct Rendezvous::State {
 // 0.
 void Rendezvous::State::watch(Team team) {
   std::vector<pollfd> news = {{.fd = wake.get(), .events = POLLIN, .revents = 0}};
-  for (const Peer& p : peers)
+  for (const Peer& p : peers) {
     news.push_back({.fd = p.socket.get(), .events = POLLIN, .revents = 0});
+    if (p.pid > 0) team.set_pid(p.rank, p.pid);
+  }
   for (size_t left = peers.size(); left > 0;) {
     if (poll(news.data(), news.size(), -1) < 0) continue;
     if (news[0].revents != 0) return;
@@ -369,8 +375,9 @@ void Rendezvous::State::watch(Team team) {
       if (r.kind == Received::nothing_yet) continue;
       const Peer& p = peers[i - 1];
       if (r.kind == Received::ended || word != std::byte{kGoodbye})
-        team.break_up(p.rank, fmt::format("rank {} (pid {}, signal unknown) ended unexpectedly {}",
-                                          p.rank, p.pid, team.where_is(p.rank)));
+        team.break_up(
+            p.rank, fmt::format("{} ended unexpectedly {}", team.name_of(p.rank, "signal unknown"),
+                                team.where_is(p.rank)));
       news[i].fd = -1;  // poll() skips it
       --left;
     }
@@ -439,13 +446,13 @@ bool tell_early_failure(const World& world, std::string_view why,
     const auto path = path_of(world, settings);
     if (world.rank == 0) {
       Listener listener(path, settings.timeout_s);
-      Gathering(world, {}).refuse(listener, deadline, failed_early(0, getpid(), why));
+      Gathering(world, {}).refuse(listener, deadline, failed_early(world, 0, getpid(), why));
       return false;
     }
     const Descriptor rank_0 = find_rank_0(world, path, deadline, settings);
     send_message(rank_0.get(), bytes_of(hello_of(world, {}, why)));
     Answer same;
-    put_text(same.reason, failed_early(0, peer_of(rank_0.get()).value_or(0), why));
+    put_text(same.reason, failed_early(world, 0, peer_of(rank_0.get()).value_or(0), why));
     return answer_of(rank_0.get(), deadline) == same.reason.data();
   } catch (const std::exception&) {  // nobody is left to be told, or there is no way to reach them
     return false;

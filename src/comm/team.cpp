@@ -41,6 +41,8 @@ struct alignas(kDestructiveInterference) Team::Header {
   TeamShape shape;
   WaitPolicy policy;  // of workers waiting for each other
   double timeout_s = 0, notice_s = 0;
+  int first_rank = 0;
+  char host[kLongestHost + 1] = {};
   Barrier barrier;
 
   std::atomic<uint32_t> state = Break::none;
@@ -125,6 +127,8 @@ Team Team::create(std::span<std::byte> header, const TeamShape& shape,
   h->policy = {.spin_us = spin_us, .timeout_s = settings.stuck_s};
   h->timeout_s = settings.timeout_s;
   h->notice_s = settings.notice_s;
+  h->first_rank = settings.first_rank;
+  settings.host.copy(h->host, kLongestHost);
   h->magic.store(kMagic, std::memory_order_release);
   return team;
 }
@@ -307,10 +311,20 @@ void Team::set_pid(int rank, int pid) noexcept {
   rank_slot(rank).pid.store(pid, std::memory_order_relaxed);
 }
 
-std::string Team::name_of(int rank) const {
+std::string Team::name_of(int rank, std::string_view note) const {
   const int pid = rank_slot(rank).pid.load(std::memory_order_relaxed);
-  return pid == 0 ? fmt::format("rank {}", rank) : fmt::format("rank {} (pid {})", rank, pid);
+  std::string out = fmt::format("rank {}", header_->first_rank + rank);
+  if (pid != 0) out += fmt::format(" (pid {}{}{})", pid, note.empty() ? "" : ", ", note);
+  if (header_->host[0] != 0) out += fmt::format(" on {}", header_->host);
+  return out;
 }
+
+std::string Team::prefix_of(int rank) const {
+  if (shape().ranks == 1 && header_->host[0] == 0) return "";
+  return fmt::format("rank {}: ", header_->first_rank + rank);
+}
+
+std::string Team::host() const { return header_->host; }
 
 std::string Team::where_is(int rank) const { return position_text(progress(rank)); }
 

@@ -41,6 +41,10 @@ struct TeamSettings {
   // step or a save takes. With GPUs there is a limit, because a call to the driver may never
   // return.
   double stuck_s = std::numeric_limits<double>::infinity();
+  // A run on several hosts, for messages: the number, among all ranks, of this team's rank 0, and
+  // the host's name, "host 1 (hostb)", of which kLongestHost bytes are kept. Empty: one host.
+  int first_rank = 0;
+  std::string host;
 };
 
 enum class Phase : uint32_t { starting, training, evaluating, saving, finished };
@@ -67,6 +71,7 @@ class TeamBroken : public Error {
 class Team {
  public:
   static constexpr size_t kLongestReason = 500;  // bytes; the rest is cut off
+  static constexpr size_t kLongestHost = 95;     // bytes of a host's name
   static constexpr int kOtherHost = -2;          // as the rank to blame: one of another machine
 
   // Size of the header in bytes: a multiple of 4096.
@@ -125,9 +130,13 @@ class Team {
   void set_progress(int worker, const Progress& progress) noexcept;
   Progress progress(int rank) const noexcept;  // of the rank's first worker
   void set_pid(int rank, int pid) noexcept;
-  // "rank 1 (pid 811)" and "at epoch 2, step 137", for messages.
-  std::string name_of(int rank) const;
+  // "rank 1 (pid 811)" and "at epoch 2, step 137", for messages. Of several hosts, ranks have their
+  // number among all ranks: "rank 3 (pid 811) on host 1 (hostb)". note: stands behind the pid.
+  std::string name_of(int rank, std::string_view note = {}) const;
   std::string where_is(int rank) const;
+  // What the message of a rank's own failure begins with: "rank 3: "; empty: the run has one rank.
+  std::string prefix_of(int rank) const;
+  std::string host() const;  // TeamSettings::host
 
   // An orderly stop of all workers after the same step. A signal handler writes the signal's number
   // into stop_word(). Worker 0 calls publish_stop() once per step; for other workers it does

@@ -34,8 +34,8 @@ void Watchdog::run() noexcept {
 
 void Watchdog::end_process() noexcept {
   if (team_.claim_message(rank_)) {
-    const bool own = team_.shape().ranks > 1 && team_.broken_by() == rank_;
-    print_stderr("dptrain: {}{}\n", own ? fmt::format("rank {}: ", rank_) : "", team_.reason());
+    const bool own = team_.broken_by() == rank_;
+    print_stderr("dptrain: {}{}\n", own ? team_.prefix_of(rank_) : "", team_.reason());
   }
   _exit(team_.broken_by() == rank_ ? team_.exit_code() : static_cast<int>(Fault::rank));
 }

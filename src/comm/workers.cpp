@@ -143,8 +143,7 @@ int run_rank(Team team, int rank, const std::function<int()>& body) noexcept {
     // One of this rank's workers may have broken it up
     const bool first = failure.own && team.broken_by() == rank;
     if (first && team.claim_message(rank)) {
-      const std::string name = team.shape().ranks > 1 ? fmt::format("rank {}: ", rank) : "";
-      print_stderr("dptrain: {}{}\n", name, failure.report);
+      print_stderr("dptrain: {}{}\n", team.prefix_of(rank), failure.report);
     }
     return failure.own ? failure.code : static_cast<int>(Fault::rank);
   }

@@ -275,6 +275,8 @@ World local_world(const World& world) {
   World out = world;
   out.rank = world.local_rank;
   out.size = world.local_size;
+  out.number_of_first = world.first_rank();
+  out.ranks_of_run = world.size;
   // Pretended hosts share one machine, but not a socket.
   out.job += fmt::format(" first rank={}", world.first_rank());
   return out;

@@ -35,10 +35,16 @@ struct World {
   // DPTRAIN_NODE: this process pretends to be on a host of its own, with this index and the address
   // 127.0.0.(index + 1). For tests of several hosts on one machine. -1: no.
   int pretended_host = -1;
+  // Of local_world(), for messages: the number of its rank 0 among the ranks of the run, and how
+  // many these are (0: `size`).
+  int number_of_first = 0;
+  int ranks_of_run = 0;
 
   bool has_several_hosts() const { return local_size != size; }
   // The ranks of a host are consecutive; this is the lowest one.
   int first_rank() const { return rank - local_rank; }
+  int number(int of_rank) const { return number_of_first + of_rank; }
+  int all_ranks() const { return ranks_of_run > 0 ? ranks_of_run : size; }
 };
 
 // The world of the ranks of this host alone, in which they connect (comm/rendezvous.h): ranks are

@@ -103,15 +103,15 @@ void RunHosts::find_own_ranks(const World& world, const HostIdentity& identity) 
     throw;
   } catch (const Error& e) {
     if (!leads()) throw;
-    const std::string why = fmt::format("among ranks {} to {}, counted from 0 on this host: {}",
-                                        world.rank, world.rank + local_.size - 1, e.what());
     HostsSettings settings;
     settings.gathering.timeout_s = 10;
-    if (tell_hosts_of_failure(world, why, trust_from_environment(), settings))
-      throw TeamBroken(why);
+    if (tell_hosts_of_failure(world, e.what(), trust_from_environment(), settings))
+      throw TeamBroken(e.what());
     throw;
   }
 }
+
+std::string RunHosts::name() const { return channel_ ? channel_->map().name_of(host()) : ""; }
 
 void RunHosts::join(const World& world, const HostIdentity& identity) {
   HostsSettings settings;

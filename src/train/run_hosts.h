@@ -35,6 +35,7 @@ class RunHosts {
   const SessionQuery::Hosts& layout() const { return layout_; }
   const World& local() const { return local_; }  // of the ranks of this host
   int host() const { return layout_.host; }
+  std::string name() const;  // of this host, "host 1 (hostb)"; empty: this rank is no leader
   bool leads() const { return local_.rank == 0; }
 
   // Every rank of the run, before connect(): loads what carries data between hosts, "gloo" or

@@ -320,6 +320,23 @@ TEST_CASE("progress reads as a place in the run") {
         "at epoch 2, step 9 after its last step");
 }
 
+TEST_CASE("ranks of several hosts have their number among all ranks, and their host") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.first_rank = 6, .host = "host 3 (hostd)"});
+  CHECK(t.team.name_of(1) == "rank 7 on host 3 (hostd)");
+  t.team.set_pid(1, 811);
+  CHECK(t.team.name_of(1) == "rank 7 (pid 811) on host 3 (hostd)");
+  CHECK(t.team.name_of(1, "signal unknown") ==
+        "rank 7 (pid 811, signal unknown) on host 3 (hostd)");
+  CHECK(t.team.prefix_of(1) == "rank 7: ");
+  CHECK(t.team.host() == "host 3 (hostd)");
+  TestTeam one({.ranks = 1, .workers_per_rank = 1});
+  CHECK(one.team.prefix_of(0) == "");
+  TestTeam alone({.ranks = 1, .workers_per_rank = 1}, {.first_rank = 1, .host = "host 1 (b)"});
+  CHECK(alone.team.prefix_of(0) == "rank 1: ");
+  TestTeam long_name({}, {.host = std::string(500, 'x')});
+  CHECK(long_name.team.host() == std::string(Team::kLongestHost, 'x'));
+}
+
 TEST_CASE("each beat of a rank's heart counts, and the last one says so") {
   TestTeam t({.ranks = 2, .workers_per_rank = 1});
   CHECK(t.team.heartbeat(1) == 0);

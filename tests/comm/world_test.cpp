@@ -223,10 +223,14 @@ TEST_CASE("the ranks of one host are a world of their own") {
   CHECK(local.rank == 1);
   CHECK(local.size == 2);
   CHECK(!local.has_several_hosts());
+  CHECK(local.number(1) == 3);  // for messages
+  CHECK(local.all_ranks() == 4);
   second["RANK"] = "1";  // of a pretended host on the same machine
   CHECK(local.job != local_world(*world_of(second)).job);
   const World alone = *world_of({{"RANK", "1"}, {"WORLD_SIZE", "2"}});
   CHECK(local_world(alone).job == alone.job);
+  CHECK(local_world(alone).number(1) == 1);
+  CHECK(local_world(alone).all_ranks() == 2);
 }
 
 TEST_CASE("a rank ends with the launcher that started it, unless it is asked not to") {
