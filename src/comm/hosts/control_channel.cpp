@@ -16,8 +16,11 @@ std::vector<std::string> ControlChannel::all_gather(const std::string& own) {
   return loop_->all_gather(own);
 }
 void ControlChannel::broadcast(std::span<std::byte> bytes) { loop_->broadcast(bytes); }
-void ControlChannel::watch(Team team, std::function<void()> on_break) {
-  loop_->watch(team, std::move(on_break));
+void ControlChannel::watch(Team team, std::function<void()> on_break, const LinkActivity* link) {
+  loop_->watch(team, std::move(on_break), link);
+}
+void ControlChannel::data_failed(int peer, const std::string& why) {
+  loop_->data_failed(peer, why);
 }
 void ControlChannel::goodbye() noexcept { loop_->end(true); }
 void ControlChannel::give_up(const std::string& why) noexcept {

@@ -18,6 +18,7 @@ void ControlLoop::handle_collective(PeerHost& p, const Frame& frame) {
   switch (frame.type) {
     case FrameType::gather:
       if (p.gathered) fail(Fault::rank, "it sent two strings for one all-gather");
+      ++moved_;
       p.gathered = decode_text(frame.payload);
       return;
     case FrameType::gathered:
@@ -41,6 +42,7 @@ void ControlLoop::handle_collective(PeerHost& p, const Frame& frame) {
              expected);
       std::ranges::copy(frame.payload, b.bytes.begin() + static_cast<ptrdiff_t>(b.received));
       b.received += expected;
+      ++moved_;
       if (b.received < b.bytes.size()) return;
       p.connection.reader().refuse(FrameType::chunk);
       broadcast_done_ = true;
@@ -116,6 +118,7 @@ void ControlLoop::send_chunks(PeerHost& p) {
     if (p.sent / kChunk == b.digests.size()) b.digests.push_back(Sha256().update(chunk).digest());
     p.connection.send(FrameType::chunk, chunk, b.digests[p.sent / kChunk]);
     p.sent += size;
+    ++moved_;
     p.served = p.sent == b.bytes.size();
   }
   if (p.served) p.ready.reset();
@@ -125,8 +128,8 @@ void ControlLoop::send_chunks(PeerHost& p) {
 bool ControlLoop::lacks_host(bool (*did_its_part)(const PeerHost&)) {
   for (const PeerHost& p : peers_)
     if (p.gone && (host != 0 || !did_its_part(p)))
-      fail_run(fmt::format("{} ended {}, but another host waits for it", map.name_of(p.host),
-                           position_text(p.progress)),
+      fail_run(fmt::format("{} ended {}, but another host waits for it", map.name_of_rank(p.host),
+                           position_of(p)),
                nullptr);
   return !failure_.empty();
 }

@@ -52,16 +52,10 @@ void ControlLoop::wake() const noexcept {
 }
 
 void ControlLoop::run() noexcept {
-  const auto period =
-      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(settings_.beat_s));
-  Clock::time_point next_beat = Clock::now();
   std::unique_lock lock(mutex_);
   while (!leaving_) {
     for (PeerHost& p : peers_) serve(p);
-    if (Clock::now() >= next_beat) {
-      beat();
-      next_beat = Clock::now() + period;  // a late beat is one beat
-    }
+    look_at_time();
     look_at_team();
     if (failure_.empty()) {
       advance_gather();
@@ -83,9 +77,11 @@ void ControlLoop::wait_for_news(std::unique_lock<std::mutex>& lock) {
   }
   const bool calls = !failure_.empty() && team_ && !std::exchange(break_called_, true);
   const std::function<void()> on_break = calls ? on_break_ : nullptr;
+  const Clock::time_point next_beat = next_beat_;
   lock.unlock();
   if (on_break) on_break();
-  const double most = std::min(settings_.look_s, settings_.beat_s);
+  const double to_beat = std::chrono::duration<double>(next_beat - Clock::now()).count();
+  const double most = std::min(settings_.look_s, to_beat);
   poll(news.data(), news.size(), std::max(1, static_cast<int>(most * 1000)));
   uint64_t count = 0;
   [[maybe_unused]] const ssize_t n = read(wake_.get(), &count, sizeof count);
@@ -119,7 +115,7 @@ void ControlLoop::lost(PeerHost& p, const ConnectionLost& e) {
   p.connection.close();
   if (p.gone || !failure_.empty()) return;
   p.gone = true;
-  const std::string who = map.name_of(p.host), where = position_text(p.progress);
+  const std::string who = map.name_of_rank(p.host), where = position_of(p);
   fail_run(e.ended() ? fmt::format("{} ended unexpectedly {}: {}", who, where, e.what())
                      : fmt::format("the connection to {} was lost {}: {}", who, where, e.what()),
            &p);
@@ -128,7 +124,9 @@ void ControlLoop::lost(PeerHost& p, const ConnectionLost& e) {
 void ControlLoop::handle(PeerHost& p, const Frame& frame) {
   switch (frame.type) {
     case FrameType::beat:
-      p.progress = decode_beat(frame.payload);
+      p.beat = decode_beat(frame.payload);
+      if (p.beat.waits_for < -1 || p.beat.waits_for >= map.hosts())
+        fail(Fault::rank, "it waits for a host {}", p.beat.waits_for);
       return;
     case FrameType::abort:
       fail_run(decode_text(frame.payload), &p);
@@ -160,29 +158,24 @@ void ControlLoop::fail_run(const std::string& reason, const PeerHost* from) {
   changed_.notify_all();
 }
 
-void ControlLoop::beat() {
-  const std::vector<std::byte> position = encode(team_ ? team_->progress(0) : Progress());
-  for (PeerHost& p : peers_) {
-    if (!p.connection || p.gone) continue;
-    // Queued bytes already show that this host lives.
-    if (p.connection.queued() == 0) p.connection.send(FrameType::beat, position);
-    if (std::exchange(p.bytes_seen, p.connection.bytes_received()) !=
-        p.connection.bytes_received()) {
-      p.silent_beats = 0;
-    } else if (++p.silent_beats * settings_.beat_s > settings_.silence_s) {
-      fail_run(fmt::format("{} silent for {} s {}: its process is suspended, or its machine or the "
-                           "network has failed",
-                           map.name_of(p.host), settings_.silence_s, position_text(p.progress)),
-               nullptr);
-      return;
-    }
-  }
+// The team's reason, for other hosts: with the rank to blame and its position.
+std::string ControlLoop::reason_of_team() const {
+  const std::string reason = team_->reason();
+  if (reason.find(map.name_of(host)) != std::string::npos) return reason;
+  const int rank = std::max(0, team_->broken_by());
+  const std::string who = map.name_of_rank(host, rank);
+  return reason.find("at epoch ") == std::string::npos
+             ? fmt::format("{} failed {}: {}", who, team_->where_is(rank), reason)
+             : fmt::format("{}: {}", who, reason);
 }
 
 void ControlLoop::look_at_team() {
   if (!team_) return;
-  if (failure_.empty() && team_->broken())
-    fail_run(fmt::format("{}: {}", map.name_of(host), team_->reason()), nullptr);
+  if (failure_.empty() && team_->broken()) fail_run(reason_of_team(), nullptr);
+  pass_on_stop();
+}
+
+void ControlLoop::pass_on_stop() {
   const int signal = team_->stop_word().load(std::memory_order_relaxed);
   if (host == 0) {
     int nothing = 0;
@@ -196,14 +189,29 @@ void ControlLoop::look_at_team() {
   send_to_all(FrameType::stop, payload.bytes());
 }
 
-void ControlLoop::watch(Team team, std::function<void()> on_break) {
+void ControlLoop::watch(Team team, std::function<void()> on_break, const LinkActivity* link) {
   {
     const std::lock_guard lock(mutex_);
     team_ = team;
     on_break_ = std::move(on_break);
+    link_ = link;
     if (!failure_.empty()) team_->break_up(Team::kOtherHost, failure_);
   }
   wake();
+}
+
+void ControlLoop::data_failed(int peer, const std::string& why) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(settings_.patience_s),
+                    [&] { return !failure_.empty() || leaving_; });
+  if (failure_.empty()) {
+    const PeerHost& nearest = peers_[host == 0 ? static_cast<size_t>(peer - 1) : 0];
+    fail_run(fmt::format("the exchange of data with {} failed {}: {}", map.name_of_rank(peer),
+                         position_of(nearest), why),
+             nullptr);
+    wake();
+  }
+  throw_failure();
 }
 
 // Sends what is queued and goodbye, and ends the connections in good order.

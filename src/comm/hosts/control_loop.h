@@ -1,6 +1,7 @@
 // ControlLoop: the thread of a ControlChannel, and what it knows. A part of control_channel.cpp.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -15,14 +16,27 @@
 
 namespace dpt {
 
+// For how long a host has been waiting for data, in own beats.
+struct HostStall {
+  uint64_t moved = 0;
+  double beats = 0;  // since `moved` changed, or the host did something else
+
+  void look(const Beat& beat) {
+    const bool moves = beat.waits_for < 0 || moved != beat.moved;
+    moved = beat.moved;
+    beats = moves ? 0 : beats + 1;
+  }
+};
+
 // The other end of a connection.
 struct PeerHost {
   int host = 0;
   Connection connection;
   bool gone = false;  // said goodbye
-  Progress progress;
+  Beat beat;          // its last one
   uint64_t bytes_seen = 0;
   double silent_beats = 0;  // own beats since bytes_seen changed
+  HostStall stall;          // host 0 knows it of all
   // Host 0: the peer's part of a collective operation, which it may begin first.
   std::optional<std::string> gathered;
   std::optional<uint64_t> ready;  // bytes that it wants of the next broadcast
@@ -51,7 +65,8 @@ class ControlLoop {
 
   std::vector<std::string> all_gather(const std::string& own);
   void broadcast(std::span<std::byte> bytes);
-  void watch(Team team, std::function<void()> on_break);
+  void watch(Team team, std::function<void()> on_break, const LinkActivity* link);
+  [[noreturn]] void data_failed(int peer, const std::string& why);
   void give_up(const std::string& why) noexcept;
   void end(bool with_goodbye) noexcept;
 
@@ -66,8 +81,15 @@ class ControlLoop {
   void handle(PeerHost& p, const Frame& frame);
   void handle_collective(PeerHost& p, const Frame& frame);
   void lost(PeerHost& p, const ConnectionLost& e);
-  void beat();
+  void look_at_time();
+  Beat own_beat() const;
+  void send_beats();
+  void look_for_silence();
+  void look_for_stall();
+  std::string position_of(const PeerHost& p) const;
+  std::string reason_of_team() const;
   void look_at_team();
+  void pass_on_stop();
   bool lacks_host(bool (*did_its_part)(const PeerHost&));
   void advance_gather();
   void advance_broadcast();
@@ -89,6 +111,12 @@ class ControlLoop {
   std::vector<PeerHost> peers_;
   std::optional<Team> team_;
   std::function<void()> on_break_;
+  const LinkActivity* link_ = nullptr;  // null: not watched
+  std::chrono::steady_clock::time_point next_beat_{};
+  Phase told_ = Phase::starting;  // by the last beat
+  HostStall own_stall_;
+  double stalled_beats_ = 0;  // own beats in which all hosts were waiting and no data moved
+  uint64_t moved_ = 0;        // changes whenever a collective operation gets on
   bool break_called_ = false;
   std::string failure_;  // why the run ends; empty: it does not
   int stop_asked_ = 0;   // host 0: by another host; the others: passed on to host 0

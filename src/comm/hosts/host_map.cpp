@@ -31,4 +31,8 @@ std::string HostMap::name_of(int host) const {
   return fmt::format("host {} ({})", host, this->host(host).name);
 }
 
+std::string HostMap::name_of_rank(int host, int local_rank) const {
+  return fmt::format("rank {} on {}", this->host(host).first_rank + local_rank, name_of(host));
+}
+
 }  // namespace dpt

@@ -28,6 +28,8 @@ class HostMap {
   const Host& host(int host) const { return hosts_[static_cast<size_t>(host)]; }
   int host_of(int rank) const;
   std::string name_of(int host) const;  // "host 2 (hostb)"
+  // "rank 5 on host 2 (hostb)". local_rank: among those of the host; 0 is its leader.
+  std::string name_of_rank(int host, int local_rank = 0) const;
 
  private:
   std::vector<Host> hosts_;

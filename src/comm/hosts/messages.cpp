@@ -89,22 +89,26 @@ HostMap decode_welcome(std::span<const std::byte> payload, int most) {
   return HostMap(std::move(out));
 }
 
-std::vector<std::byte> encode(const Progress& progress) {
+std::vector<std::byte> encode(const Beat& beat) {
   ByteWriter out;
-  out.number(progress.epoch);
-  out.number(progress.step);
-  out.number(static_cast<uint32_t>(progress.phase));
+  out.number(beat.progress.epoch);
+  out.number(beat.progress.step);
+  out.number(static_cast<uint32_t>(beat.progress.phase));
+  out.number(beat.waits_for);
+  out.number(beat.moved);
   return out.bytes();
 }
 
-Progress decode_beat(std::span<const std::byte> payload) {
+Beat decode_beat(std::span<const std::byte> payload) {
   ByteReader in(payload);
-  Progress out{.epoch = in.number<int64_t>(), .step = in.number<int64_t>()};
+  Beat out{.progress = {.epoch = in.number<int64_t>(), .step = in.number<int64_t>()}};
   const auto phase = in.number<uint32_t>();
+  out.waits_for = in.number<int>();
+  out.moved = in.number<uint64_t>();
   in.end();
   if (phase > static_cast<uint32_t>(Phase::finished))
     fail(Fault::rank, "there is no phase {}", phase);
-  out.phase = static_cast<Phase>(phase);
+  out.progress.phase = static_cast<Phase>(phase);
   return out;
 }
 

@@ -33,11 +33,18 @@ struct HostHello {
   HostIdentity identity;
 };
 
+// A sign of life of a host, with what its leader is doing.
+struct Beat {
+  Progress progress;
+  int waits_for = -1;  // the host for whose data it waits, with nothing else to do; -1: none
+  uint64_t moved = 0;  // changes whenever data has come or gone
+};
+
 // Limits in bytes.
 inline constexpr size_t kLongestHello = 4096;
 inline constexpr size_t kLongestRefusal = 1024;
 inline constexpr size_t kLongestGathered = 65536;  // a string of one host
-inline constexpr size_t kBeatBytes = 20;
+inline constexpr size_t kBeatBytes = 32;
 size_t longest_welcome(int hosts);
 size_t longest_gathered(int hosts);  // the strings of all hosts
 
@@ -52,8 +59,8 @@ std::vector<std::byte> encode(const HostMap& map);
 // most: the number of ranks of the run, which is the greatest number of hosts.
 HostMap decode_welcome(std::span<const std::byte> payload, int most);
 
-std::vector<std::byte> encode(const Progress& progress);
-Progress decode_beat(std::span<const std::byte> payload);
+std::vector<std::byte> encode(const Beat& beat);
+Beat decode_beat(std::span<const std::byte> payload);
 
 std::vector<std::byte> encode(std::span<const std::string> strings);
 std::vector<std::string> decode_gathered(std::span<const std::byte> payload, int hosts);

@@ -111,9 +111,11 @@ TEST_CASE("if one host's team breaks up, all teams do, with its reason") {
     CHECK(told == 2);  // once on each of the other hosts
     for (int h = 0; h < 3; ++h)
       CHECK(reasons[static_cast<size_t>(h)] ==
-            (h == failing ? std::string("the disk is full differs")
-                          : fmt::format("host {} ({}): the disk is full, by -2, code 6", failing,
-                                        hosts[static_cast<size_t>(failing)].settings.name)));
+            (h == failing
+                 ? std::string("the disk is full differs")
+                 : fmt::format("rank {0} on host {0} ({1}) failed while starting: the "
+                               "disk is full, by -2, code 6",
+                               failing, hosts[static_cast<size_t>(failing)].settings.name)));
   }
 }
 
@@ -140,7 +142,8 @@ TEST_CASE("a host that ends without goodbye ends the run at once, with its posit
     channel->goodbye();
   });
   for (const std::string& e : errors) CHECK(e == "");
-  CHECK(reasons[0].starts_with("host 2 (hostc) ended unexpectedly at epoch 3, step 812: "));
+  CHECK(
+      reasons[0].starts_with("rank 2 on host 2 (hostc) ended unexpectedly at epoch 3, step 812: "));
   CHECK(reasons[1] == reasons[0]);
 }
 
@@ -158,7 +161,7 @@ TEST_CASE("if host 0 ends, every other host says so") {
     channel->goodbye();
   });
   for (const size_t h : {1U, 2U})
-    CHECK(reasons[h].starts_with("host 0 (hosta) ended unexpectedly "));
+    CHECK(reasons[h].starts_with("rank 0 on host 0 (hosta) ended unexpectedly "));
 }
 
 TEST_CASE("a failure before the team is watched breaks it up when it is") {
@@ -175,7 +178,7 @@ TEST_CASE("a failure before the team is watched breaks it up when it is") {
     channel->watch(own.team);
     reason = own.team.reason();
   });
-  CHECK(reason.starts_with("host 1 (hostb) ended unexpectedly "));
+  CHECK(reason.starts_with("rank 1 on host 1 (hostb) ended unexpectedly "));
 }
 
 TEST_CASE("a host that gives up tells the others why") {
@@ -218,7 +221,8 @@ TEST_CASE("goodbye is no failure, but a collective operation without the host is
   });
   CHECK(reasons[0].empty());
   CHECK(reasons[1].empty());
-  CHECK(errors[0] == "[broken] host 2 (hostc) ended while starting, but another host waits for it");
+  CHECK(errors[0] ==
+        "[broken] rank 2 on host 2 (hostc) ended while starting, but another host waits for it");
   CHECK(errors[1] == errors[0]);
 }
 

@@ -157,9 +157,14 @@ TEST_CASE("messages are decoded as they were encoded") {
   CHECK(same.ranks() == 5);
   CHECK(encode(map).size() <= longest_welcome(2));
   CHECK_THROWS_AS(decode_welcome(encode(map), 4), Error);
-  const Progress at{.epoch = 3, .step = 812, .phase = Phase::saving};
-  CHECK(decode_beat(encode(at)) == at);
-  CHECK(encode(at).size() == kBeatBytes);
+  const Beat beat{.progress = {.epoch = 3, .step = 812, .phase = Phase::saving},
+                  .waits_for = -1,
+                  .moved = uint64_t{1} << 40};
+  CHECK(encode(beat).size() == kBeatBytes);
+  const Beat read = decode_beat(encode(beat));
+  CHECK(read.progress == beat.progress);
+  CHECK(read.waits_for == -1);
+  CHECK(read.moved == beat.moved);
   const std::vector<std::string> strings = {"a", "", "ccc"};
   CHECK(decode_gathered(encode(strings), 3) == strings);
   CHECK_THROWS_AS(decode_gathered(encode(strings), 2), Error);
