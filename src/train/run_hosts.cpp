@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/machine.h"
 #include "comm/hosts/hosts.h"
+#include "comm/links/explained_link.h"
 #include "comm/links/load.h"
 #include "comm/rendezvous.h"
 #include "comm/shared_memory.h"
@@ -115,7 +116,7 @@ std::string RunHosts::name() const { return channel_ ? channel_->map().name_of(h
 
 void RunHosts::join(const World& world, const HostIdentity& identity) {
   HostsSettings settings;
-  settings.gathering.timeout_s = timeout_s_;
+  settings.gathering.timeout_s = settings.channel.stall_s = timeout_s_;
   channel_ = join_hosts(world, identity, trust_from_environment(), settings);
   lay_out();
 }
@@ -156,14 +157,23 @@ void RunHosts::load(std::string_view backend) {
 }
 
 Link& RunHosts::connect() {
-  std::unique_ptr<Link> link = module_->connect(
-      {.host = host(),
-       .hosts = static_cast<int>(layout_.first_ranks.size()),
-       .address = channel_->map().host(host()).address,
-       .timeout_s = timeout_s_,
-       .all_gather = [this](const std::string& own) { return channel_->all_gather(own); }});
+  const auto explain = [this](const LinkFailed& failure) {
+    channel_->data_failed(failure.peer(), failure.problem());
+  };
+  std::unique_ptr<Link> link;
+  try {
+    link = module_->connect(
+        {.host = host(),
+         .hosts = static_cast<int>(layout_.first_ranks.size()),
+         .address = channel_->map().host(host()).address,
+         .timeout_s = timeout_s_,
+         .activity = &activity_,
+         .all_gather = [this](const std::string& own) { return channel_->all_gather(own); }});
+  } catch (const LinkFailed& failure) {
+    explain(failure);
+  }
   const std::lock_guard lock(mutex_);
-  link_ = std::move(link);
+  link_ = std::make_unique<ExplainedLink>(std::move(link), explain);
   return *link_;
 }
 
@@ -176,7 +186,8 @@ std::string RunHosts::from_first(const std::string& text) {
 }
 
 void RunHosts::watch(Team team) {
-  channel_->watch(team, [this] { abort_link(); });
+  channel_->watch(
+      team, [this] { abort_link(); }, &activity_);
 }
 
 void RunHosts::abort_link() noexcept {

@@ -10,6 +10,7 @@
 
 #include "comm/hosts/control_channel.h"
 #include "comm/hosts/messages.h"
+#include "comm/link_activity.h"
 #include "comm/links/link.h"
 #include "comm/links/module.h"
 #include "comm/world.h"
@@ -21,6 +22,10 @@ namespace dpt {
 // Thread: the one that runs the rank, unless a function says otherwise.
 class RunHosts {
  public:
+  // Silence after which a rank is lost to the others of its host: with their own beats, less than
+  // that of a host, which other hosts notice.
+  static constexpr double kSilentRankS = 14;
+
   // Connects the ranks of this host, then the hosts, and tells all ranks of this host how the hosts
   // are laid out. Blocks until all have come. Throws as join_hosts() and Rendezvous::join() do; a
   // leader that fails tells the other ranks of its host. REQUIRES: world.has_several_hosts().
@@ -47,7 +52,8 @@ class RunHosts {
   // Throws Error{data} on host 0, and TeamBroken on the others, if the hosts have different samples
   // for training or evaluation.
   void compare(const SessionData& data);
-  // Connects the link that carries the data of steps.
+  // Connects the link that carries the data of steps. If it fails, now or later, it throws as
+  // ControlChannel::data_failed() does.
   Link& connect();
   // Host 0's text, on all hosts.
   std::string from_first(const std::string& text);
@@ -71,6 +77,7 @@ class RunHosts {
   LinkModule* module_ = nullptr;
   double timeout_s_;
   SessionQuery::Hosts layout_;
+  LinkActivity activity_;
   std::mutex mutex_;  // of link_, which the channel's thread ends
   std::unique_ptr<Link> link_;
   std::unique_ptr<ControlChannel> channel_;  // null: not a leader

@@ -12,9 +12,8 @@
 
 namespace dpt {
 
-// Throws Error{rank} that names the other host.
 [[noreturn]] inline void fail_peer(int host, const std::string& what) {
-  fail(Fault::rank, "host {}: {}", host, what);
+  throw LinkFailed(host, what);
 }
 
 // The messages of all implementations.
@@ -60,11 +59,32 @@ class BasicLink : public Link {
 
  protected:
   explicit BasicLink(const LinkWorld& world)
-      : host_(world.host), hosts_(world.hosts), timeout_s_(world.timeout_s) {
+      : host_(world.host),
+        hosts_(world.hosts),
+        timeout_s_(world.timeout_s),
+        activity_(world.activity ? *world.activity : own_activity_),
+        limits_messages_(!world.activity) {
     require(0 <= host_ && host_ < hosts_, "a link's host is one of its hosts");
   }
 
   double timeout_s() const { return timeout_s_; }
+  // Whether a message that makes no progress for timeout_s() is an error.
+  bool limits_messages() const { return limits_messages_; }
+
+  // Data has gone either way.
+  void note_progress() { ++activity_.moved; }
+  std::atomic<uint64_t>& moved() { return activity_.moved; }
+  // While it lives, this host waits for another one.
+  class Waiting {
+   public:
+    Waiting(BasicLink& link, int peer) : activity_(link.activity_) { activity_.waits_for = peer; }
+    ~Waiting() { activity_.waits_for = -1; }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    LinkActivity& activity_;
+  };
 
   void check_peer(int peer) const {
     require(0 <= peer && peer < hosts_ && peer != host_, "a message goes to another host");
@@ -82,6 +102,9 @@ class BasicLink : public Link {
  private:
   const int host_, hosts_;
   const double timeout_s_;
+  LinkActivity own_activity_;  // nobody reads it
+  LinkActivity& activity_;
+  const bool limits_messages_;
   std::atomic<bool> aborted_ = false;
   uint64_t bytes_sent_ = 0, bytes_received_ = 0;
 };

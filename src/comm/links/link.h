@@ -11,7 +11,25 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+#include "comm/link_activity.h"
+
 namespace dpt {
+
+// Data can no longer be exchanged with a host: "host 2: connection reset by peer".
+class LinkFailed : public Error {
+ public:
+  LinkFailed(int peer, const std::string& problem)
+      : Error(Fault::rank, "host " + std::to_string(peer) + ": " + problem),
+        peer_(peer),
+        problem_(problem) {}
+  int peer() const { return peer_; }
+  const std::string& problem() const { return problem_; }  // "connection reset by peer"
+
+ private:
+  int peer_;
+  std::string problem_;
+};
 
 // What a link needs to connect, agreed on before (comm/hosts/control_channel.h).
 struct LinkWorld {
@@ -19,7 +37,11 @@ struct LinkWorld {
   int hosts = 1;
   // The numeric address of the network interface to use, "10.0.0.2" or "fd00::2".
   std::string address;
-  double timeout_s = 60;  // to connect, and for one message to make progress
+  double timeout_s = 60;  // to connect, and for messages of a host to make progress
+  // Receives what the link does, and outlives it. Messages then have no time limit of the link's
+  // own: whoever reads it ends the run (ControlChannel), which knows whether the other host still
+  // computes or saves. Null: nobody does.
+  LinkActivity* activity = nullptr;
   // Sends `own` to all hosts and returns what each host sent, in the order of hosts. Blocks until
   // all have called it. Throws Error{rank}.
   std::function<std::vector<std::string>(const std::string& own)> all_gather;
@@ -31,9 +53,8 @@ struct LinkWorld {
 // they wait. Tags up to 32767 work with every implementation; MPI may refuse others.
 //
 // Threads: one thread at a time makes all calls, except abort(), which any thread may call.
-// Errors: Error{rank} that names the other host, "host 2: connection reset by peer", from wait()
-// or from the call that notices it. A link that has thrown is unusable: call abort() and destroy
-// it.
+// Errors: LinkFailed, from wait() or from the call that notices it; Error{rank} after abort(). A
+// link that has thrown is unusable: call abort() and destroy it.
 class Link {
  public:
   // Identifies a send or receive that has begun; wait() uses it up.

@@ -88,8 +88,9 @@ class MemoryNetworkState {
     return settled(side);
   }
 
-  // Waits until the side is complete, or for `aborted`, a failure, or the time limit.
-  void wait(const Side& side, const std::function<bool()>& aborted) {
+  // Waits until the side is complete, or for `aborted`, a failure, or, if `limited`, the time
+  // limit.
+  void wait(const Side& side, bool limited, const std::function<bool()>& aborted) {
     std::unique_lock lock(mutex_);
     uint64_t seen = delivered_;
     Clock::time_point deadline = Clock::now() + duration(timeout_s);
@@ -98,8 +99,8 @@ class MemoryNetworkState {
       if (settled(side) || aborted()) return;
       if (std::exchange(seen, delivered_) != delivered_)
         deadline = Clock::now() + duration(timeout_s);
-      if (Clock::now() >= deadline) fail_peer(side.peer, silent_text(timeout_s));
-      changed_.wait_until(lock, std::min(deadline, next_due()));
+      if (limited && Clock::now() >= deadline) fail_peer(side.peer, silent_text(timeout_s));
+      changed_.wait_until(lock, limited ? std::min(deadline, next_due()) : next_due());
     }
   }
 
@@ -212,9 +213,11 @@ class MemoryLink final : public BasicLink {
   using SharedSide = MemoryNetworkState::SharedSide;
 
  public:
-  MemoryLink(int host, std::shared_ptr<MemoryNetworkState> network)
-      : BasicLink({.host = host, .hosts = network->hosts, .timeout_s = network->timeout_s}),
-        network_(std::move(network)) {}
+  MemoryLink(int host, const std::shared_ptr<MemoryNetworkState>& network)
+      : MemoryLink({.host = host, .hosts = network->hosts, .timeout_s = network->timeout_s},
+                   network) {}
+  MemoryLink(const LinkWorld& world, std::shared_ptr<MemoryNetworkState> network)
+      : BasicLink(world), network_(std::move(network)) {}
   ~MemoryLink() override { network_->drop(host()); }
 
   Request send(int peer, uint32_t tag, std::span<const std::byte> bytes) override {
@@ -230,8 +233,10 @@ class MemoryLink final : public BasicLink {
 
   void wait(Request request) override {
     const SharedSide side = sides_.find(request);
-    network_->wait(*side, [&] { return aborted(); });
+    const Waiting waiting(*this, side->peer);
+    network_->wait(*side, limits_messages(), [&] { return aborted(); });
     check(*side);
+    note_progress();
     count(side->sending, side->bytes);
     sides_.erase(request);
   }
@@ -276,7 +281,7 @@ std::unique_ptr<Link> MemoryNetwork::connect(int host) {
 ConnectLink MemoryNetwork::connector() {
   return [state = state_](const LinkWorld& world) -> std::unique_ptr<Link> {
     require(world.hosts == state->hosts, "a link in memory has its network's number of hosts");
-    return std::make_unique<MemoryLink>(world.host, state);
+    return std::make_unique<MemoryLink>(world, state);
   };
 }
 void MemoryNetwork::drop(int host) { state_->drop(host); }

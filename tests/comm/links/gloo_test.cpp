@@ -1,4 +1,6 @@
 // libdptrain_gloo.so: the cases of all links, and what ends a connection.
+#include <array>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -40,6 +42,32 @@ TEST_CASE("links of gloo do what links must do") {
 TEST_CASE("with gloo, both sides of a message notice unequal lengths") {
   if (skip_without(has_gloo(), "libdptrain_gloo.so")) return;
   CHECK(on_hosts(2, 10, gloo(), check_sender_notices) == std::vector<std::string>(2));
+}
+
+TEST_CASE("a link of gloo that is watched waits without a limit, and shows for whom") {
+  if (skip_without(has_gloo(), "libdptrain_gloo.so")) return;
+  std::array<LinkActivity, 2> activities;
+  const ConnectLink watched = [&](LinkWorld world) {
+    world.activity = &activities[static_cast<size_t>(world.host)];
+    return connect_link("gloo", world);
+  };
+  // A limit for connecting, too, so not a very short one.
+  const auto errors = on_hosts(2, 1, watched, [&](Link& link) {
+    std::array<std::byte, 5> bytes{};
+    LinkActivity& of_0 = activities[0];
+    if (link.host() == 1) {
+      for (int i = 0; i < 5000 && of_0.waits_for != 1; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(std::chrono::seconds(2));  // two limits
+      link.wait(link.send(0, 1, bytes));
+      return;
+    }
+    const uint64_t before = of_0.moved;
+    link.wait(link.receive(1, 1, bytes));
+    check_that(of_0.moved > before, "data that arrives is counted");
+    check_that(of_0.waits_for == -1, "it waits for nobody");
+  });
+  CHECK(errors == std::vector<std::string>(2));
 }
 
 TEST_CASE("gloo refuses what is no address of this machine") {

@@ -1,16 +1,22 @@
 #include "comm/links/memory_link.h"
 
+#include <array>
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "comm/links/conformance.h"
+#include "comm/links/explained_link.h"
 #include "comm/links/on_hosts.h"
 
 namespace dpt {
 namespace {
+
+using namespace std::chrono_literals;
 
 TEST_CASE("links in memory do what links must do") {
   std::vector<std::unique_ptr<MemoryNetwork>> networks;
@@ -67,6 +73,42 @@ TEST_CASE("a truncated message is an error of its receiver") {
                  "the lengths are named");
   });
   CHECK(errors == std::vector<std::string>(2));
+}
+
+TEST_CASE("a link that is watched waits without a limit, and shows for whom") {
+  MemoryNetwork network(2, 0.05);
+  LinkActivity activity;
+  const auto zero = network.connector()({.host = 0, .hosts = 2, .activity = &activity});
+  const auto one = network.connect(1);
+  std::array<std::byte, 3> sent{}, received{};
+  const auto request = zero->receive(1, 7, received);
+  std::jthread sender([&] {
+    for (int i = 0; i < 5000 && activity.waits_for != 1; ++i) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(300ms);  // several limits
+    one->wait(one->send(0, 7, sent));
+  });
+  const uint64_t before = activity.moved;
+  zero->wait(request);
+  CHECK(activity.moved > before);
+  CHECK(activity.waits_for == -1);
+}
+
+TEST_CASE("the failure of a link is what explains it") {
+  MemoryNetwork network(3);
+  std::array<std::byte, 3> bytes{};
+  ExplainedLink link(network.connect(0), [](const LinkFailed& failure) {
+    throw Error(Fault::rank, "the end of " + std::to_string(failure.peer()) + " says more than " +
+                                 failure.problem());
+  });
+  CHECK(link.host() == 0);
+  CHECK(link.hosts() == 3);
+  const auto before = link.receive(2, 1, bytes);
+  network.drop(2);
+  const std::string expected = "the end of 2 says more than connection closed by peer";
+  CHECK(rank_error([&] { link.wait(before); }) == expected);
+  CHECK(rank_error([&] { link.done(link.send(2, 1, bytes)); }) == expected);
+  link.abort();
+  CHECK(rank_error([&] { link.send(1, 1, bytes); }) == "the exchange between hosts was aborted");
 }
 
 TEST_CASE("held messages are delivered once they are released") {

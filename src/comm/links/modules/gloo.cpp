@@ -38,6 +38,7 @@ class GlooLink final : public BasicLink {
  public:
   explicit GlooLink(const LinkWorld& world) : BasicLink(world) {
     if (hosts() == 1) return;
+    events_.count_moves_in(moved());
     const SigpipeBlocked guard;
     try {
       const auto device = open_device(world.address);
@@ -72,12 +73,14 @@ class GlooLink final : public BasicLink {
 
   void wait(Request request) override {
     Transfer& t = transfers_.find(request);
+    const Waiting waiting(*this, t.peer);
     const Clock::time_point began = Clock::now();
     const milliseconds limit(static_cast<int64_t>(timeout_s() * 1000));
     for (;;) {
       const uint64_t seen = events_.count();
       if (is_complete(t)) break;
-      if (Clock::now() > std::max(began, context_->pair(t.peer).last_active()) + limit)
+      if (limits_messages() &&
+          Clock::now() > std::max(began, context_->pair(t.peer).last_active()) + limit)
         fail_peer(t.peer, silent_text(timeout_s()));
       events_.wait_past(seen, std::min(kCheckEvery, limit));
     }

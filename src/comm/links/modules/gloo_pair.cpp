@@ -144,7 +144,10 @@ bool Pair::has_unmatched_send(uint64_t slot) {
   return lock && localPendingSend_.count(slot) > 0;
 }
 
-void Pair::note_activity() { active_ = Clock::now().time_since_epoch().count(); }
+void Pair::note_activity() {
+  active_ = Clock::now().time_since_epoch().count();
+  events_.moved();
+}
 
 bool Pair::read() {
   const bool complete = tcp::Pair::read();

@@ -27,8 +27,14 @@ class Events {
   uint64_t count() const;
   // Waits until count() differs from `seen`, at most so long.
   void wait_past(uint64_t seen, std::chrono::milliseconds limit) const;
+  // From now on moved() increments this, which lives longer. Call it before any connection.
+  void count_moves_in(std::atomic<uint64_t>& count) { moves_ = &count; }
+  void moved() {
+    if (moves_) ++*moves_;
+  }
 
  private:
+  std::atomic<uint64_t>* moves_ = nullptr;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   uint64_t count_ = 0;

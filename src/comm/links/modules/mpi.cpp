@@ -122,6 +122,7 @@ class MpiLink final : public BasicLink {
   void wait(Request request) override {
     Transfer& t = transfers_.find(request);
     const auto limit = std::chrono::duration<double>(timeout_s());
+    const Waiting waiting(*this, t.peer);
     uint64_t seen = progress_;
     Clock::time_point active = Clock::now();
     // MPI has no wait with a limit. It spins shortly, then it leaves the core to others.
@@ -132,7 +133,7 @@ class MpiLink final : public BasicLink {
         if (other.peer == t.peer) advance(other);
       const Clock::time_point now = Clock::now();
       if (std::exchange(seen, progress_) != progress_) active = now;
-      if (now - active > limit) break_with(t.peer, silent_text(timeout_s()));
+      if (limits_messages() && now - active > limit) break_with(t.peer, silent_text(timeout_s()));
       std::this_thread::sleep_for(
           std::chrono::microseconds(std::min(kMaxSleepUs, 10 + (round - kSpins) / 10)));
     }
@@ -188,6 +189,7 @@ class MpiLink final : public BasicLink {
       if (!t.sending) check_length(t, status);
       ++t.complete_pieces;
       ++progress_;
+      note_progress();
     }
   }
 
