@@ -68,10 +68,13 @@ void Heartbeat::listen(double most_silent_beats) noexcept {
     if (r == rank_ || count == Team::kEnded || std::exchange(other.count, count) != count)
       other.silent_beats = 0;
     else if (++other.silent_beats > most_silent_beats)
+      // With several hosts, the limit is not the spec's alone.
       team_.break_up(r, fmt::format("{} has not responded for {} s, {}: its process is suspended "
-                                    "or gets no CPU time; if that is intended, raise `timeout` of "
-                                    "the parallel mode",
-                                    team_.name_of(r), team_.timeout_s(), team_.where_is(r)));
+                                    "or gets no CPU time{}",
+                                    team_.name_of(r), team_.timeout_s(), team_.where_is(r),
+                                    team_.host().empty() ? "; if that is intended, raise `timeout` "
+                                                           "of the parallel mode"
+                                                         : ""));
   }
 }
 

@@ -26,9 +26,10 @@ struct DistributedDataParallel : ExchangeKeys, GpuExchangeKeys {
     KeyTable<DistributedDataParallel> table;
     table.optional(kDevicesKey, &DistributedDataParallel::devices, kDevicesDoc, kDeviceCount)
         .optional("timeout", &DistributedDataParallel::timeout,
-                  "seconds without a heartbeat after which a rank counts as lost (60). Each "
-                  "process sends one per second, even during a long step or save. Also how long "
-                  "ranks of torchrun, srun or mpirun wait for each other at the start",
+                  "seconds without a heartbeat after which a rank counts as lost (60; with several "
+                  "hosts at most 15). Each process sends one per second, even during a long step "
+                  "or save. Also how long ranks of torchrun, srun or mpirun wait for each other at "
+                  "the start, and hosts for data that does not move",
                   kPositive);
     ExchangeKeys::add(table);
     GpuExchangeKeys::add(table);

@@ -243,8 +243,10 @@ TeamSettings team_settings(const Session& s, const RunRequest& request, const Co
     out.cores = std::max(1, out.cores - static_cast<int>(cores.taken()));
   if (s.devices.on_gpu()) out.stuck_s = stuck_gpu_s(s, request);
   if (request.hosts) {
-    out.first_rank = static_cast<int>(s.devices.topology.ranks_of_host(request.hosts->host()).begin);
+    out.first_rank =
+        static_cast<int>(s.devices.topology.ranks_of_host(request.hosts->host()).begin);
     out.host = request.hosts->name();
+    out.timeout_s = std::min(out.timeout_s, RunHosts::kSilentRankS);
   }
   return out;
 }

@@ -22,9 +22,9 @@ namespace dpt {
 // Thread: the one that runs the rank, unless a function says otherwise.
 class RunHosts {
  public:
-  // Silence after which a rank is lost to the others of its host: with their own beats, less than
-  // that of a host, which other hosts notice.
-  static constexpr double kSilentRankS = 14;
+  // Silence after which a rank is lost to the others of its host. With the two heartbeats that it
+  // takes them to notice, it is that of a host, which other hosts notice.
+  static constexpr double kSilentRankS = 13;
 
   // Connects the ranks of this host, then the hosts, and tells all ranks of this host how the hosts
   // are laid out. Blocks until all have come. Throws as join_hosts() and Rendezvous::join() do; a
