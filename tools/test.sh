@@ -160,6 +160,7 @@ if $tsan; then
   # Where threads meet. Not what forks ranks, which is refused where there is more than one thread:
   # ThreadSanitizer has one of its own, and sees the threads of one process only.
   files='*tests/comm/*,*tests/data/*,*tests/parallel/*,*tests/train/same_bits_test*,*tests/session/batch_partitioner_test*'
+  files+=',*tests/train/hosts_test*'  # pretended hosts, each with threads and a link in memory
   files+=',*tests/engine/cpu/pipeline_test*,*tests/engine/cpu/deferred_batch_norm_test*'  # pipelines, placement, hybrids
   rest=(unit "--test-args=--no-skipped-summary -sf=$files -sfe=*launcher_test*" "${rest[@]}")
   # Reports go to files, since tests that run a spec keep its standard error for themselves.
