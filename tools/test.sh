@@ -10,7 +10,7 @@ Usage: tools/test.sh [--gcc|--clang] [--sanitize|--tsan] [--once] [-j N] [--no-s
   --gcc, --clang  compiler (gcc)
   --sanitize      with AddressSanitizer and UndefinedBehaviorSanitizer
   --tsan          with ThreadSanitizer, by clang: the tests of comm, data and train with several threads
-  --once          for a one-time build: compiles several files of the tests at a time
+  --once          for a one-time build: compiles several files at a time
   --all           every compiler, plain and with --sanitize, then --tsan
   -j N            compile with N processes (as many as there are cores)
   --no-sudo       passed on to tools/setup.sh
@@ -86,7 +86,7 @@ if [ "$compiler" = clang ] && ! $sanitize; then options+=(-Db_pch=false); fi
 if $cuda; then options+=('-Dgpu_archs=90'); fi
 if $once && ! $sanitize && ! $tsan; then
   build=$build-once
-  options+=(-Dfolder_units=tests)
+  options+=(-Dfolder_units=all)
 fi
 if $tsan; then
   build="build-test/tsan"
