@@ -43,6 +43,7 @@ struct alignas(kDestructiveInterference) Team::Header {
   double timeout_s = 0, notice_s = 0;
   int first_rank = 0;
   char host[kLongestHost + 1] = {};
+  bool several_hosts = false;
   Barrier barrier;
 
   std::atomic<uint32_t> state = Break::none;
@@ -129,6 +130,7 @@ Team Team::create(std::span<std::byte> header, const TeamShape& shape,
   h->notice_s = settings.notice_s;
   h->first_rank = settings.first_rank;
   settings.host.copy(h->host, kLongestHost);
+  h->several_hosts = settings.several_hosts;
   h->magic.store(kMagic, std::memory_order_release);
   return team;
 }
@@ -142,6 +144,7 @@ Team Team::attach(std::span<std::byte> header) {
   return team;
 }
 
+bool Team::several_hosts() const noexcept { return header_->several_hosts; }
 const TeamShape& Team::shape() const { return header_->shape; }
 
 WorkerInfo Team::info(int worker) const {

@@ -45,6 +45,7 @@ struct TeamSettings {
   // the host's name, "host 1 (hostb)", of which kLongestHost bytes are kept. Empty: one host.
   int first_rank = 0;
   std::string host;
+  bool several_hosts = false;  // the team has the workers of one of several machines
 };
 
 enum class Phase : uint32_t { starting, training, evaluating, saving, finished };
@@ -85,6 +86,7 @@ class Team {
   static Team attach(std::span<std::byte> header);
 
   const TeamShape& shape() const;
+  bool several_hosts() const noexcept;
   WorkerInfo info(int worker) const;
 
   // A barrier of all workers: what they wrote before is visible to all afterwards. Throws

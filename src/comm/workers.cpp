@@ -67,11 +67,11 @@ Failure current_failure() {
   }
 }
 
-// A connection to another rank that broke says less than that rank, or the launcher, says a moment
-// later.
+// A connection to another rank or host that broke says less than that rank, the launcher or the
+// control channel says a moment later.
 void await_reason(Team team) noexcept {
   constexpr std::chrono::milliseconds kPatience(1000), kPeriod(10);
-  if (team.shape().ranks == 1) return;
+  if (team.shape().ranks == 1 && !team.several_hosts()) return;
   for (std::chrono::milliseconds waited(0); waited < kPatience && !team.broken(); waited += kPeriod)
     std::this_thread::sleep_for(kPeriod);
 }

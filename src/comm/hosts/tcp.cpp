@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -130,6 +131,23 @@ std::optional<TcpAddress> numeric_address(const std::string& host, int port) {
   } catch (const Error&) {
     return std::nullopt;
   }
+}
+
+std::string interface_of(const std::string& address) {
+  const std::optional<TcpAddress> wanted = numeric_address(address, 0);
+  if (!wanted) return "";
+  if (wanted->is_loopback()) return "lo";  // which has all of 127.0.0.0/8
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) return "";
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> list(first, freeifaddrs);
+  for (const ifaddrs* i = first; i != nullptr; i = i->ifa_next) {
+    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != wanted->storage.ss_family) continue;
+    TcpAddress own;
+    own.size = wanted->size;
+    std::memcpy(&own.storage, i->ifa_addr, own.size);
+    if (own.host() == wanted->host()) return i->ifa_name;
+  }
+  return "";
 }
 
 TcpAddress own_address_towards(const TcpAddress& to) {

@@ -34,6 +34,9 @@ std::vector<TcpAddress> resolve(const std::string& host, int port);
 // The same for a numeric address, without asking anybody; nullopt: the text is none.
 std::optional<TcpAddress> numeric_address(const std::string& host, int port);
 
+// The name of the network interface that has this numeric address, "eth0"; empty: none has.
+std::string interface_of(const std::string& address);
+
 // The own address of the interface through which `to` is reached, with port 0. Throws Error{rank}.
 TcpAddress own_address_towards(const TcpAddress& to);
 

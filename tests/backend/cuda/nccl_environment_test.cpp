@@ -54,6 +54,23 @@ TEST_CASE("NCCL's settings for one machine leave what the user has set") {
   CHECK(blocking.value() == "0");
 }
 
+TEST_CASE("NCCL's settings for several machines name the interface, and allow fast networks") {
+  const Variable interface("NCCL_SOCKET_IFNAME"), ras("NCCL_RAS_ENABLE"), ib("NCCL_IB_DISABLE"),
+      plugin("NCCL_NET_PLUGIN"), graph("NCCL_GRAPH_REGISTER"), nvls("NCCL_NVLS_ENABLE"),
+      connect("NCCL_RUNTIME_CONNECT"), blocking("NCCL_COMM_BLOCKING");
+  set_nccl_environment_of_hosts("");
+  CHECK(interface.value() == "unset");
+  set_nccl_environment_of_hosts("eth1");
+  CHECK(interface.value() == "=eth1");
+  set_nccl_environment_of_hosts("eth2");  // what is set stays
+  CHECK(interface.value() == "=eth1");
+  CHECK(ib.value() == "unset");
+  CHECK(plugin.value() == "unset");
+  for (const Variable* off : {&ras, &graph, &nvls, &connect}) CHECK(off->value() == "0");
+  blocking.set("1");
+  CHECK_THROWS_AS(set_nccl_environment_of_hosts(""), Error);
+}
+
 TEST_CASE("NCCL_COMM_BLOCKING is refused") {
   const Variable blocking("NCCL_COMM_BLOCKING"), interface("NCCL_SOCKET_IFNAME");
   blocking.set("1");
