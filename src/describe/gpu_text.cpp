@@ -16,9 +16,13 @@ namespace {
 double mib(size_t bytes) { return static_cast<double>(bytes) / kMiB; }
 
 std::string names_of(const Spec& spec, const Devices& devices) {
+  const Topology& topology = devices.topology;
+  const Rows own = topology.workers_of_host(topology.host);
   std::vector<std::string> names;
-  for (const int gpu : devices.gpu_of_worker) names.push_back(fmt::format("cuda:{}", gpu));
+  for (int64_t w = own.begin; w < own.end; ++w)
+    names.push_back(fmt::format("cuda:{}", devices.gpu_of_worker[static_cast<size_t>(w)]));
   std::string out = fmt::format("GPUs: {}", fmt::join(names, ", "));
+  if (topology.hosts() > 1) out += fmt::format(" on host {}", topology.host);
   if (devices.gpus.count == 0 && !spec.devices.count)
     out += fmt::format(" ({} assumed; set `devices` to plan for another number)", names.size());
   return out + "\n";

@@ -7,6 +7,7 @@
 #include "describe/traffic_lines.h"
 #include "engine/gpu/batch_input.h"
 #include "engine/gpu/gather.h"
+#include "engine/gpu/launch_queue.h"
 #include "engine/gpu/stages.h"
 #include "engine/gpu/update.h"
 #include "graph/attrs.h"
@@ -231,8 +232,12 @@ class GpuTraffic {
         if (step.actor == Actor::hosts)
           return {.to_host = sizeof(double), .from_host = replicas_ * sizeof(double)};
         return ring(replicas_ * sizeof(double), 2);
-      default:  // with those of the first rank alone
-        return ring(2 * terms(step.quantity) * sizeof(double), 2);
+      default: {  // with those of the first rank alone
+        const bool decides = step.quantity == Quantity::loss && s_.devices.gpus_span_hosts();
+        return ring(
+            (2 * terms(step.quantity) + (decides ? LaunchQueue::kDecisions : 0)) * sizeof(double),
+            2);
+      }
     }
   }
 

@@ -165,7 +165,8 @@ std::string describe(const Session& s, bool verbose) {
     out += memory_text(s);
   }
   out += devices_text(s);
-  out += topology.hosts() > 1 ? hosts_text(s) : traffic_text(s);
+  if (topology.hosts() > 1) out += hosts_text(s);
+  if (!s.devices.cpus_span_hosts()) out += traffic_text(s);
   out += s.plan.str();
   const size_t together = program.rows.shards.size();
   out += together == 1 ? fmt::format("each shard of {}:\n", counted(program.rows.total(), "sample"))

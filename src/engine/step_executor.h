@@ -33,6 +33,8 @@ struct StepInput {
   double scale = 1;
   bool measured = false;  // gradients are measured in this step (RunSettings::measures)
   bool averaged = false;  // replicas that own their weights average them after this step
+  // GPUs of several hosts: the first worker wants a checkpoint (StepResult::pause).
+  bool asks_pause = false;
 };
 
 struct StepResult {
@@ -47,6 +49,8 @@ struct StepResult {
   bool finite = true;       // `loss` is finite or the step is empty; false: nothing was updated
   bool overflowed = false;  // with a loss scale: the gradients were not finite; nothing was updated
   int stop = 0;             // number of the signal at which all ranks agreed to stop; 0: continue
+  // GPUs of several hosts: all ranks write a checkpoint after the steps that they have begun.
+  bool pause = false;
 };
 
 struct Evaluation {

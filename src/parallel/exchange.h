@@ -39,8 +39,9 @@ struct GpuExchangeKeys {
     table
         .choice("backend", &Config::backend, {"nccl", "gloo", "mpi"},
                 "how GPUs exchange gradients, and activations between processes: by NCCL, or "
-                "by the CPUs through shared memory (gloo, mpi). How several machines exchange "
-                "them: by gloo, or by MPI if mpirun or srun started the ranks; none: gloo")
+                "by the CPUs through shared memory (gloo, mpi). How CPUs of several machines "
+                "exchange them: by gloo, or by MPI if mpirun or srun started the ranks; none: "
+                "gloo. GPUs of several machines always use NCCL")
         .optional("bucket_cap_mb", &Config::bucket_cap_mb,
                   "MiB of gradients that NCCL sums at once during the backward pass (none: 25), or "
                   "that several machines exchange at once (none: 4 for each machine)",

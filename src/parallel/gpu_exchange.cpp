@@ -23,7 +23,8 @@ class Exchange {
   Plan run() {
     for (const PlanTarget::Buckets& b : target_.gradients) plan_.buckets.push_back(b.buckets);
     if (target_.topology.total_workers() > 1)
-      plan_.begin = {{.op = PlanOp::barrier, .actor = Actor::hosts}};
+      (target_.topology.hosts() > 1 ? plan_.launch : plan_.begin) = {
+          {.op = PlanOp::barrier, .actor = Actor::hosts}};
     const bool several = target_.topology.replicas() > 1;
     if (several) {
       // Nothing is rounded by itself where gradients are exchanged in 16 bits.

@@ -51,14 +51,11 @@ void check_hosts(const Devices& devices, const RunSettings& settings, Diagnostic
     refuse(spec.parallel.where,
            "replicas that average their weights cannot span several machines yet; write "
            "`parallel: ddp`");
-  if (devices.on_gpu())
-    refuse(spec.at("device"),
-           "GPUs of several machines cannot train together yet; write `device: cpu`");
-  if (devices.stages_are_processes())
+  if (devices.stages_are_processes() && !devices.on_gpu())
     refuse(spec.parallel.where,
            "on several machines the stages of a replica must be threads of one rank: leave "
            "`processes` out, and start one rank for each replica");
-  if (spec.sync_batch_norm && topology.devices_per_replica > 1)
+  if (spec.sync_batch_norm && topology.devices_per_replica > 1 && !devices.on_gpu())
     refuse(spec.at("sync_batch_norm"),
            "sums over several machines only if a replica has one device; leave it out, or put all "
            "layers on one device");

@@ -23,6 +23,9 @@ struct Devices {
   bool graphs = true;                // the spec allows CUDA graphs
 
   bool on_gpu() const { return device == "cuda"; }
+  // The run has several hosts (machines), which exchange gradients by NCCL, or by their leaders.
+  bool gpus_span_hosts() const { return on_gpu() && topology.hosts() > 1; }
+  bool cpus_span_hosts() const { return !on_gpu() && topology.hosts() > 1; }
   bool sums_on_host() const {
     return on_gpu() && topology.replicas() > 1 && exchange.backend == Exchange::Backend::host;
   }

@@ -26,21 +26,40 @@ void check_cpus(const std::vector<int64_t>& indices) {
            i, indices.size(), indices.size() - 1);
 }
 
+// The most workers that a host has.
+int workers_of_largest_host(const Topology& topology) {
+  int64_t out = 0;
+  for (int h = 0; h < topology.hosts(); ++h)
+    out = std::max(out, topology.workers_of_host(h).count());
+  return static_cast<int>(out);
+}
+
+// The ranks of each host use its GPUs from the first one on.
+std::vector<int> gpus_of_hosts(const Devices& devices, const std::vector<int64_t>& indices,
+                               bool launched) {
+  const Topology& topology = devices.topology;
+  std::vector<int> out;
+  for (int h = 0; h < topology.hosts(); ++h)
+    for (int64_t w = 0; w < topology.workers_of_host(h).count(); ++w) {
+      int64_t gpu = w;
+      if (!indices.empty())
+        gpu = indices.at(static_cast<size_t>(w));
+      else if (launched && devices.gpus.count > 0)  // it may show each rank only its own GPU
+        gpu = w % devices.gpus.count;
+      out.push_back(static_cast<int>(gpu));
+    }
+  return out;
+}
+
 void choose_gpus(Devices& out, const DeviceSpec& devices, const SessionQuery& query) {
   const Topology& topology = out.topology;
-  if (const auto named = std::ssize(devices.indices); named > 0 && named < topology.total_workers())
+  const int needed = workers_of_largest_host(topology);
+  if (const auto named = std::ssize(devices.indices); named > 0 && named < needed)
     fail(Fault::spec,
-         "`devices` lists {}, but the ranks that were started need {}; list that many, or leave "
+         "`devices` lists {}, but the ranks that were started{} need {}; list that many, or leave "
          "`devices` out",
-         text_of(static_cast<int>(named)), topology.total_workers());
-  for (int w = 0; w < topology.total_workers(); ++w) {
-    int gpu = w;
-    if (!devices.indices.empty())
-      gpu = static_cast<int>(devices.indices.at(static_cast<size_t>(w)));
-    else if (query.world && out.gpus.count > 0)  // a launcher may show each rank only its own GPU
-      gpu = w % out.gpus.count;
-    out.gpu_of_worker.push_back(gpu);
-  }
+         text_of(static_cast<int>(named)), topology.hosts() > 1 ? " on a machine" : "", needed);
+  out.gpu_of_worker = gpus_of_hosts(out, devices.indices, query.world.has_value());
   if (out.gpus.count == 0) return;  // a plan without a run
   const int highest = std::ranges::max(out.gpu_of_worker);
   if (highest < out.gpus.count) return;
@@ -83,6 +102,21 @@ void choose_backend(Devices& out, Span parallel, const SessionQuery& query, Diag
          out.gpus.nccl_problem);
 }
 
+// What GPUs of several machines cannot do: their gradients are summed by NCCL, and the leaders of
+// machines exchange nothing in a step.
+void check_hosts(const Devices& out, const Spec& spec, Diagnostics& d) {
+  if (out.topology.hosts() == 1) return;
+  if (out.exchange.backend == Backend::host)
+    d.error(spec.parallel.where,
+            fmt::format("GPUs of several machines exchange gradients by NCCL only: leave out "
+                        "`backend: {}`",
+                        out.exchange.by_mpi ? "mpi" : "gloo"));
+  if (out.topology.devices_per_replica > 1 || out.pipeline)
+    d.error(spec.parallel.where,
+            "on several machines each replica must be on one GPU: leave out pipelines and the "
+            "layers' key `device`, or train on one machine");
+}
+
 void check_spec(const Devices& out, const Spec& spec, Diagnostics& d) {
   const int replicas = out.topology.replicas();
   if (spec.sync_batch_norm && replicas > 1 && out.exchange.backend == Backend::host)
@@ -100,8 +134,9 @@ void check_spec(const Devices& out, const Spec& spec, Diagnostics& d) {
                         replicas));
   else if (replicas > 1 && out.exchange.backend == Backend::nccl)
     d.error(spec.at("reproducible"),
-            "NCCL chooses its own order of summation, so modes differ in the last bits; set "
-            "`backend: gloo`, or leave `reproducible` out");
+            fmt::format("NCCL chooses its own order of summation, so modes differ in the last "
+                        "bits; {}leave `reproducible` out",
+                        out.topology.hosts() > 1 ? "" : "set `backend: gloo`, or "));
 }
 
 }  // namespace
@@ -148,6 +183,8 @@ void place_on_gpus(Devices& out, const Spec& spec, const SessionQuery& query, Di
               "memory that they share: leave them out, or write `device: cuda`");
     return;
   }
+  check_hosts(out, spec, d);
+  if (!d.ok()) return;
   choose_gpus(out, spec.devices, query);
   if (out.topology.replicas() > 1 || out.stages_are_processes())
     choose_backend(out, spec.parallel.where, query, d);

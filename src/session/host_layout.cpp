@@ -47,7 +47,7 @@ HostLayout::HostLayout(const Session& s)
 }
 
 std::vector<std::vector<UpdatePiece>> update_pieces(const Session& s) {
-  if (s.devices.topology.hosts() > 1)
+  if (s.devices.cpus_span_hosts())
     return partition_update(HostLayout(s).owners(), s.devices.topology);
   return partition_update(s.model.programs.begin()->second, s.model.layout, s.batches.global_batch,
                           s.devices.topology);

@@ -1,4 +1,5 @@
-// What hosts (machines) exchange in a step of this session, and where what arrives is stored.
+// What the CPUs of several hosts (machines) exchange in a step of this session, and where what
+// arrives is stored.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@ class HostLayout {
   // Parts of two buckets are stored at a time: those of one arrive while others are summed.
   static constexpr size_t kSlots = 2;
 
-  // REQUIRES: the session has several hosts, its layout is set, and all gradients are stored.
+  // REQUIRES: Devices::cpus_span_hosts(), the model's layout is set, and all gradients are stored.
   explicit HostLayout(const Session& session);
 
   const std::vector<GradientPart>& parts() const { return parts_; }

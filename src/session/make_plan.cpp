@@ -35,17 +35,16 @@ std::vector<PlanTarget::StageCopy> copies_of(const Graph& graph) {
 }
 
 PlanTarget target_of(const Session& s) {
-  PlanTarget out{
-      .topology = s.devices.topology,
-      .gpus = s.devices.on_gpu(),
-      .by_host = s.devices.sums_on_host(),
-      .shards_states = s.devices.exchange.shard_states,
-      .host_buckets = s.devices.topology.hosts() > 1 ? HostLayout(s).owners().buckets() : 0,
-      .gradients = {},
-      .schedule = schedule_of(s.devices, s.batches, s.model),
-      .stage_device = s.model.graph.stage_device,
-      .stages_are_processes = s.devices.stages_are_processes(),
-      .copies = copies_of(s.model.graph)};
+  PlanTarget out{.topology = s.devices.topology,
+                 .gpus = s.devices.on_gpu(),
+                 .by_host = s.devices.sums_on_host(),
+                 .shards_states = s.devices.exchange.shard_states,
+                 .host_buckets = s.devices.cpus_span_hosts() ? HostLayout(s).owners().buckets() : 0,
+                 .gradients = {},
+                 .schedule = schedule_of(s.devices, s.batches, s.model),
+                 .stage_device = s.model.graph.stage_device,
+                 .stages_are_processes = s.devices.stages_are_processes(),
+                 .copies = copies_of(s.model.graph)};
   if (s.devices.on_gpu() && s.devices.topology.replicas() > 1)
     for (int d = 0; d < s.devices.topology.devices_per_replica; ++d)
       out.gradients.push_back(buckets_of(s, d, out.schedule));

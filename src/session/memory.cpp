@@ -28,11 +28,12 @@ void add_parameters(const RunSettings& settings, const Devices& devices,
   const double copies = devices.on_gpu()
                             ? (batches.train->accumulate() > 1 ? 2 : 1) + halves
                             : devices.topology.shards * (1 + halves) / devices.topology.replicas();
-  // CPUs of a machine partition the states, but the machine still stores all of them; several
-  // machines store a part each.
-  const double states = settings.states() / (devices.on_gpu() && devices.exchange.shard_states
-                                                 ? double{1} * devices.topology.replicas()
-                                                 : double{1} * devices.topology.hosts());
+  // CPUs of a machine partition the states, but the machine still stores all of them; those of
+  // several machines store a part each. GPUs store all of them, or a part each.
+  const int parts = !devices.on_gpu()               ? devices.topology.hosts()
+                    : devices.exchange.shard_states ? devices.topology.replicas()
+                                                    : 1;
+  const double states = double{1} * settings.states() / parts;
   for (size_t p = 0; p < model.graph.parameters.size(); ++p) {
     const double bytes = static_cast<double>(model.graph[model.graph.parameters[p]].desc.bytes());
     DeviceUse& use = device(model.graph.parameters[p]);
@@ -80,7 +81,7 @@ Buffers::Sizes buffer_sizes(const Session& s) {
           .window = s.devices.own_states() ? std::min(kStateWindow, s.model.layout.trainable) : 0,
           .metrics = s.metrics.size(),
           .measures = MeasureLayout(s.settings.spec, s.devices, s.model).elements(),
-          .staging = s.devices.topology.hosts() > 1 ? HostLayout(s).staging_bytes() : 0};
+          .staging = s.devices.cpus_span_hosts() ? HostLayout(s).staging_bytes() : 0};
 }
 
 std::vector<DeviceUse> device_uses(const Session& s) {

@@ -242,6 +242,7 @@ TeamSettings team_settings(const Session& s, const RunRequest& request, const Co
   if (cores.taken() > 0 && cores.cores().empty())
     out.cores = std::max(1, out.cores - static_cast<int>(cores.taken()));
   if (s.devices.on_gpu()) out.stuck_s = stuck_gpu_s(s, request);
+  out.several_hosts = s.devices.topology.hosts() > 1;
   if (request.hosts) {
     out.first_rank =
         static_cast<int>(s.devices.topology.ranks_of_host(request.hosts->host()).begin);
@@ -321,7 +322,9 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
     if (request.hosts && rank == 0) {
       request.hosts->watch(team);
       request.hosts->compare(s.data);
-      link = &request.hosts->connect();
+      // GPUs may be busy for as long as a host waits for its own.
+      link = &request.hosts->connect(s.devices.on_gpu() ? std::optional(stuck_gpu_s(s, request))
+                                                        : std::nullopt);
     }
     decide_start(start, s, request, team, rank, decision, disk);
     Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
@@ -338,15 +341,18 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
       if (request.begun) request.begun(start->folder());
     }
     const std::vector<float> resumed_states = own_states_of(s, start->resume());
+    GpuAccess gpus{.open = request.open_gpu,
+                   .shared = ranks.memory().data() + layout.gpus,
+                   .stuck_s = stuck_gpu_s(s, request),
+                   .link = link};
+    if (link) gpus.broadcast = [&](std::span<std::byte> id) { request.hosts->broadcast(id); };
     const RunParts parts{.session = s,
                          .request = request,
                          .folder = start->folder(),
                          .resume = start->resume(),
                          .buffers = buffers,
                          .generator = generator,
-                         .gpus = {.open = request.open_gpu,
-                                  .shared = ranks.memory().data() + layout.gpus,
-                                  .stuck_s = stuck_gpu_s(s, request)},
+                         .gpus = gpus,
                          .link = link,
                          .resumed_states = resumed_states,
                          .space_for_weights = start->space_for_weights()};
@@ -430,7 +436,8 @@ int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
 int run(const Session& s, const RunRequest& request) {
   check_memory(s);
   if (s.devices.on_gpu() && s.devices.exchange.backend == Exchange::Backend::nccl)
-    cuda::set_nccl_environment();
+    request.hosts ? cuda::set_nccl_environment_of_hosts(request.hosts->interface())
+                  : cuda::set_nccl_environment();
   Disk machines_own;
   Disk& disk = request.disk ? *request.disk : machines_own;
   return request.world && request.world->size > 1 ? run_given_rank(s, request, disk)

@@ -6,10 +6,12 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <net/if.h>
 
 #include "base/fail.h"
 #include "base/machine.h"
 #include "comm/hosts/hosts.h"
+#include "comm/hosts/tcp.h"
 #include "comm/links/explained_link.h"
 #include "comm/links/load.h"
 #include "comm/rendezvous.h"
@@ -22,6 +24,7 @@ namespace {
 // What the leader tells the other ranks of its host, behind the header of their team.
 struct LayoutHead {
   int32_t hosts = 0, host = 0, cores_per_rank = 1;
+  char interface[IFNAMSIZ] = {};  // 0-terminated
   static constexpr size_t bytes(int most_hosts) {
     return sizeof(LayoutHead) + sizeof(int32_t) * static_cast<size_t>(most_hosts);
   }
@@ -29,16 +32,18 @@ struct LayoutHead {
 
 TeamShape shape_of(const World& local) { return {.ranks = local.size, .workers_per_rank = 1}; }
 
-void write(std::span<std::byte> to, const SessionQuery::Hosts& layout) {
-  const LayoutHead head{.hosts = static_cast<int32_t>(layout.first_ranks.size()),
-                        .host = layout.host,
-                        .cores_per_rank = layout.cores_per_rank};
+void write(std::span<std::byte> to, const SessionQuery::Hosts& layout,
+           const std::string& interface) {
+  LayoutHead head{.hosts = static_cast<int32_t>(layout.first_ranks.size()),
+                  .host = layout.host,
+                  .cores_per_rank = layout.cores_per_rank};
+  interface.copy(head.interface, sizeof head.interface - 1);
   std::memcpy(to.data(), &head, sizeof head);
   std::memcpy(to.data() + sizeof head, layout.first_ranks.data(),
               sizeof(int32_t) * layout.first_ranks.size());
 }
 
-SessionQuery::Hosts read(std::span<const std::byte> from) {
+SessionQuery::Hosts read(std::span<const std::byte> from, std::string& interface) {
   LayoutHead head;
   std::memcpy(&head, from.data(), sizeof head);
   SessionQuery::Hosts out{.first_ranks = std::vector<int>(static_cast<size_t>(head.hosts)),
@@ -46,6 +51,7 @@ SessionQuery::Hosts read(std::span<const std::byte> from) {
                           .cores_per_rank = head.cores_per_rank};
   std::memcpy(out.first_ranks.data(), from.data() + sizeof head,
               sizeof(int32_t) * out.first_ranks.size());
+  interface = head.interface;
   return out;
 }
 
@@ -72,11 +78,11 @@ RunHosts::RunHosts(const World& world, const HostIdentity& identity, double time
        .build = identity.version,
        .bytes = header + LayoutHead::bytes(world.size)},
       [&](SharedMemory& memory) {
-        write(memory.span().subspan(header), layout_);
+        write(memory.span().subspan(header), layout_, interface_);
         Team::create(memory.span().first(header), shape_of(local_));
       },
       patience);
-  layout_ = read(ranks.memory().span().subspan(header));
+  layout_ = read(ranks.memory().span().subspan(header), interface_);
   ranks.goodbye();
   local_ = local_world(world);
 }
@@ -124,6 +130,7 @@ void RunHosts::join(const World& world, const HostIdentity& identity) {
 void RunHosts::lay_out() {
   const HostMap& map = channel_->map();
   layout_.host = channel_->host();
+  interface_ = interface_of(map.host(layout_.host).address);
   for (int h = 0; h < map.hosts(); ++h) layout_.first_ranks.push_back(map.host(h).first_rank);
   const int own = std::max(1, static_cast<int>(usable_cores().size()) / local_.size);
   layout_.cores_per_rank = own;
@@ -156,7 +163,7 @@ void RunHosts::load(std::string_view backend) {
   module_->start();
 }
 
-Link& RunHosts::connect() {
+Link& RunHosts::connect(std::optional<double> timeout_s) {
   const auto explain = [this](const LinkFailed& failure) {
     channel_->data_failed(failure.peer(), failure.problem());
   };
@@ -166,7 +173,7 @@ Link& RunHosts::connect() {
         {.host = host(),
          .hosts = static_cast<int>(layout_.first_ranks.size()),
          .address = channel_->map().host(host()).address,
-         .timeout_s = timeout_s_,
+         .timeout_s = timeout_s.value_or(timeout_s_),
          .activity = &activity_,
          .all_gather = [this](const std::string& own) { return channel_->all_gather(own); }});
   } catch (const LinkFailed& failure) {
@@ -184,6 +191,8 @@ std::string RunHosts::from_first(const std::string& text) {
   channel_->broadcast(std::as_writable_bytes(std::span(out)));
   return out;
 }
+
+void RunHosts::broadcast(std::span<std::byte> bytes) { channel_->broadcast(bytes); }
 
 void RunHosts::watch(Team team) {
   channel_->watch(

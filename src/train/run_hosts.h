@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -42,6 +44,8 @@ class RunHosts {
   int host() const { return layout_.host; }
   std::string name() const;  // of this host, "host 1 (hostb)"; empty: this rank is no leader
   bool leads() const { return local_.rank == 0; }
+  // The network interface over which this host is connected to the others, "eth0"; empty: unknown.
+  const std::string& interface() const { return interface_; }
 
   // Every rank of the run, before connect(): loads what carries data between hosts, "gloo" or
   // "mpi". Throws Error{device}. Thread: the one that called main().
@@ -52,9 +56,12 @@ class RunHosts {
   // Throws Error{data} on host 0, and TeamBroken on the others, if the hosts have different samples
   // for training or evaluation.
   void compare(const SessionData& data);
-  // Connects the link that carries the data of steps. If it fails, now or later, it throws as
+  // Connects the link that carries the data of steps. timeout_s: for a message to make progress;
+  // empty: that of the constructor. If the link fails, now or later, it throws as
   // ControlChannel::data_failed() does.
-  Link& connect();
+  Link& connect(std::optional<double> timeout_s = {});
+  // Copies the bytes of host 0 to all hosts, over the control channel.
+  void broadcast(std::span<std::byte> bytes);
   // Host 0's text, on all hosts.
   std::string from_first(const std::string& text);
   // From now on this host ends with the others (ControlChannel::watch).
@@ -74,6 +81,7 @@ class RunHosts {
   void abort_link() noexcept;
 
   World local_;
+  std::string interface_;
   LinkModule* module_ = nullptr;
   double timeout_s_;
   SessionQuery::Hosts layout_;

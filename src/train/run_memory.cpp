@@ -31,7 +31,7 @@ MemoryEstimate shared_memory_of(const Session& s) {
   const double states =
       kFloat * static_cast<double>(sizes.trainable) * s.settings.states() * sizes.replicas;
   // Of states that other hosts have, this one has address space, but no pages.
-  m.states = states / s.devices.topology.hosts();
+  m.states = s.devices.cpus_span_hosts() ? states / s.devices.topology.hosts() : states;
   m.activations = static_cast<double>(sizes.activations);
   m.shared = static_cast<double>(SharedLayout(s).bytes) - m.activations - (states - m.states);
   return m;

@@ -223,17 +223,21 @@ class Worker : private StepLoop {
     const int64_t every = session_.settings.spec.save.every_steps;
     const bool by_steps = every > 0 && steps > 0 && steps % every == 0;
     return rank_.checkpoints && steps != saved_at_ &&
-           (by_steps || rank_.team.agreed_pause() == steps);
+           (by_steps || rank_.team.agreed_pause() == steps || pause_at_ == steps);
   }
   // The first worker decides by its clock before step `number` (from 0) begins, and all others
-  // learn it in that step. After the step, pauses() is true on every worker.
+  // learn it in that step. After the step, pauses() is true on every worker. On GPUs of several
+  // hosts it asks in each step until all learn it from the same result, some steps later.
   void pause_by_time(int64_t number) {
     const double interval = 60 * session_.settings.spec.save.every_minutes.value_or(0);
     if (worker_ != 0 || session_.devices.topology.host != 0 || !rank_.checkpoints ||
         interval == 0 || number < next_look_)
       return;
     const double now = now_s();
-    if (now - saved_s_ >= interval) rank_.team.publish_pause(next_whole(number));
+    if (now - saved_s_ >= interval && session_.devices.gpus_span_hosts())
+      asks_pause_ = true;
+    else if (now - saved_s_ >= interval)
+      rank_.team.publish_pause(next_whole(number));
     // Look at the clock less often: reading it costs a few percent of a one-microsecond step.
     constexpr int64_t kMostSteps = 64;
     look_every_ = now - looked_s_ < 1e-4 * interval ? std::min(2 * look_every_, kMostSteps) : 1;
@@ -272,6 +276,7 @@ class Worker : private StepLoop {
     rank_.team.barrier_without_limit(
         worker_);  // nobody may change the buffers while they are written
     saved_s_ = now_s();
+    asks_pause_ = false;
     return true;
   }
 
@@ -357,6 +362,7 @@ class Worker : private StepLoop {
     if (reporter_ && time_limit_.over(now_s)) ask_to_stop();
     rank_.team.publish_stop(worker_);
     pause_by_time(number);
+    input.asks_pause = asks_pause_;
     return true;
   }
 
@@ -375,6 +381,7 @@ class Worker : private StepLoop {
     ++out_.steps;
     ++done_;
     out_.stopped_by = result.stop;
+    if (result.pause) pause_at_ = out_.steps + begun_ - done_;  // steps that have begun
     if (result.finite) mean_.add(result);
     if (!reporter_) return;
     StepRecord record{
@@ -445,6 +452,8 @@ class Worker : private StepLoop {
   Evaluations evaluations_;
   TimeLimit time_limit_;
   int64_t saved_at_ = -1;                     // steps done at the last checkpoint
+  int64_t pause_at_ = -1;                     // steps done at the next one; StepResult::pause
+  bool asks_pause_ = false;                   // StepInput::asks_pause
   double saved_s_ = 0, looked_s_ = 0;         // times: last checkpoint, last look at the clock
   int64_t next_look_ = 0, look_every_ = 1;    // next step to look at the clock; distance in steps
   EpochMean mean_;                            // of this epoch, like the members below

@@ -8,16 +8,20 @@
 
 #include <doctest/doctest.h>
 
+#include "backend/cuda/interface/nccl_environment.h"
 #include "checkpoint/model_file.h"
 #include "checkpoint/resume.h"
 #include "comm/links/memory_link.h"
 #include "comm/workers.h"
 #include "data/folder.h"
+#include "engine/gpu/executor.h"
+#include "engine/host_messages.h"
 #include "session/host_layout.h"
 #include "session/host_traffic.h"
 #include "session/memory.h"
 #include "train/redirect.h"
 #include "train/run_folder.h"
+#include "train/run_spec.h"
 #include "train/shared_layout.h"
 
 namespace dpt {
@@ -56,6 +60,7 @@ struct Host {
   std::optional<Team> team;
   std::optional<Buffers> buffers;
   std::vector<std::unique_ptr<RankState>> ranks;
+  std::vector<GpuAccess> test_gpus;  // [ranks] for evaluations of the trained weights
   std::unique_ptr<CountingLink> link;
 };
 
@@ -80,6 +85,19 @@ std::unique_ptr<Host> make_host(const std::string& yaml, const std::vector<std::
   return out;
 }
 
+// For the evaluation of the trained weights.
+std::unique_ptr<StepExecutor> make_executor(Host& host, int rank, int worker) {
+  const Session& s = *host.session;
+  if (s.devices.on_gpu())
+    return make_gpu_executor(s, *host.buffers, *host.team, worker,
+                             host.test_gpus[static_cast<size_t>(rank)], {});
+  const Topology& topology = s.devices.topology;
+  const int first = static_cast<int>(topology.workers_of_host(topology.host).begin);
+  return std::make_unique<Executor>(s, *host.buffers, *host.team, first + worker, nullptr,
+                                    StepExecutor::Samples{}, nullptr, nullptr,
+                                    worker == 0 ? host.link.get() : nullptr);
+}
+
 // The rank's workers: trains and evaluates.
 void run_rank_of(Host& host, int rank, HostRun& out, size_t number, Reporter* reporter) {
   const Session& s = *host.session;
@@ -88,17 +106,29 @@ void run_rank_of(Host& host, int rank, HostRun& out, size_t number, Reporter* re
                                       {.reporter = worker == 0 ? reporter : nullptr});
     if (worker == 0) out.outcomes[number] = mine;
     if (!s.data.test) return;
-    const Topology& topology = s.devices.topology;
-    const int first = static_cast<int>(topology.workers_of_host(topology.host).begin);
-    Executor executor(s, *host.buffers, *host.team, first + worker, nullptr, {}, nullptr, nullptr,
-                      worker == 0 ? host.link.get() : nullptr);
-    const Evaluation found = executor.evaluate({});
+    const Evaluation found = make_executor(host, rank, worker)->evaluate({});
     if (worker == 0) out.evaluations[number] = found;
   });
 }
 
+// What a rank on GPUs is given. open: as HostRunSettings has it.
+GpuAccess gpus_of(Host& host, int rank, const OpenGpu& open) {
+  const Topology& topology = host.session->devices.topology;
+  const int first = static_cast<int>(topology.workers_of_host(topology.host).begin);
+  GpuAccess out{.open = [open, first](int gpu) { return open(first + gpu); },
+                .shared = host.memory->data() + SharedLayout(*host.session).gpus};
+  if (rank > 0 || !host.link) return out;
+  out.link = host.link.get();
+  out.broadcast = [&host](std::span<std::byte> id) {
+    constexpr uint32_t kTag = 200;
+    broadcast(*host.link, kTag, id);
+  };
+  return out;
+}
+
 // Fills the buffers, on the first host from the checkpoint, and makes the ranks.
-void start_ranks(Host& host, int ranks, const Resume* resume, bool first) {
+void start_ranks(Host& host, int ranks, const Resume* resume, bool first,
+                 const HostRunSettings& settings) {
   const Session& s = *host.session;
   Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
   initialise(s.settings, s.devices, s.precision, s.model, *host.buffers, generator);
@@ -107,6 +137,9 @@ void start_ranks(Host& host, int ranks, const Resume* resume, bool first) {
     host.ranks.push_back(std::make_unique<RankState>(s, *host.buffers, *host.team, r, generator));
     host.ranks.back()->link = r == 0 ? host.link.get() : nullptr;
     if (resume) host.ranks.back()->resumed = &resume->state;
+    if (!settings.gpus) continue;
+    host.ranks.back()->gpus = gpus_of(host, r, settings.gpus);
+    host.test_gpus.push_back(gpus_of(host, r, settings.test_gpus));
   }
 }
 
@@ -123,6 +156,9 @@ void run_all(const std::vector<std::unique_ptr<Host>>& hosts, const std::vector<
         } catch (const Error& e) {
           out.errors[h] = e.what();
           if (hosts[h]->link) hosts[h]->link->abort();
+          // As the control channel does, since GPUs wait for each other by NCCL.
+          for (const auto& host : hosts)
+            if (host->session->devices.on_gpu()) host->team->break_up(Team::kOtherHost, e.what());
         }
       });
   for (std::thread& t : threads) t.join();
@@ -161,6 +197,8 @@ HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
                      const std::vector<std::string>& overrides) {
   SessionQuery query;
   query.world = 0;
+  if (settings.gpus) query.gpus = cuda::GpuSurvey{.count = kFakeGpus};
+  if (settings.gpus) cuda::set_nccl_environment_of_hosts("");
   std::vector<int> first_ranks;
   for (const int n : settings.ranks) {
     first_ranks.push_back(*query.world);
@@ -188,7 +226,7 @@ HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
     if (h == 0 && !settings.resume.empty())
       resume =
           find_resume(settings.resume, settings.resume, s, host.resolved_spec, why, Match::fits);
-    start_ranks(host, settings.ranks[h], resume ? &*resume : nullptr, h == 0);
+    start_ranks(host, settings.ranks[h], resume ? &*resume : nullptr, h == 0, settings);
   }
   const Session& first = *hosts[0]->session;
   Disk disk;
@@ -208,7 +246,7 @@ HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
   if (reporter) reporter->settle();
   collect(hosts, out);
   out.steps = first.batches.train->steps();
-  if (count > 1) {
+  if (first.devices.cpus_span_hosts()) {
     const HostLayout layout(first);
     out.of_step = exchange_bytes(layout.parts(), layout.owners(), 0);
     out.counted = counted_traffic(first);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/gpu/team.h"
 #include "engine/step_executor.h"
 #include "train/trainer.h"
 
@@ -29,6 +30,9 @@ struct HostRunSettings {
   std::string folder = "";  // where the first host writes checkpoints; empty: nowhere
   std::string resume = "";  // a checkpoint, which only the first host reads
   uint64_t reorder = 0;     // messages of different tags overtake each other; 0: never
+  // For `device: cuda`: open the GPU of a worker, numbered over all hosts, to train, and to
+  // evaluate the trained weights. Empty: CPUs.
+  OpenGpu gpus = {}, test_gpus = {};
 };
 
 // yaml: a whole spec with `parallel: ddp`.

@@ -143,15 +143,19 @@ void GpuExchange::pass_now(std::span<const Transfer> all) {
   wait();
 }
 
-// The second half gets the values of the first rank alone.
+// The second half, and the decisions behind it, get the values of the first rank alone.
 void GpuExchange::start_terms(const Terms& terms) {
   double* const first = terms.data + terms.count;
-  const size_t bytes = terms.count * sizeof(double);
-  if (gpus_.replica() == 0)
-    stream_->copy(first, terms.data, bytes);
-  else
-    stream_->fill(first, 0, bytes);
-  all_->all_reduce(*stream_, terms.data, 2 * terms.count, DType::f64);
+  const auto of_first_rank = [&](double* to, const double* from, size_t count) {
+    if (gpus_.replica() == 0)
+      stream_->copy(to, from, count * sizeof(double));
+    else
+      stream_->fill(to, 0, count * sizeof(double));
+  };
+  of_first_rank(first, terms.data, terms.count);
+  const size_t decisions = terms.decisions ? LaunchQueue::kDecisions : 0;
+  if (decisions > 0) of_first_rank(first + terms.count, terms.decisions, decisions);
+  all_->all_reduce(*stream_, terms.data, 2 * terms.count + decisions, DType::f64);
 }
 
 void GpuExchange::gather_weights() {

@@ -65,9 +65,13 @@ class GpuExchange {
   // The steps of a plan (graph/program/plan.h) of the exchange; each call enqueues. terms: the
   // values of Quantity::loss or ::divisor on the GPU, [2 * count]: their sum over ranks, then the
   // values of the first rank. By the hosts only the sum over each half is right, not each element.
+  // decisions: LaunchQueue::decisions() of this worker; those of the first one follow the terms.
   struct Terms {
     double* data = nullptr;
     size_t count = 0;
+    const double* decisions = nullptr;  // null: there are none
+    // Null: there are none.
+    const double* of_first() const { return decisions ? data + 2 * count : nullptr; }
   };
   void record();  // what the GPU has been given so far, for the calls that follow
   void call(const PlanStep& step, const Terms& terms);  // of NCCL, behind the last record()

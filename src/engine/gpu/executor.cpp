@@ -43,7 +43,7 @@ GpuExecutor::Needs GpuExecutor::needs(const Session& s, int device) {
 
 GpuExecutor::GpuExecutor(const Session& session, const Buffers& buffers, const GpuTeam& gpus,
                          std::unique_ptr<cuda::DeviceApi> api, const Samples& samples,
-                         PlanStepClock* clock)
+                         PlanStepClock* clock, Link* link)
     : session_(session),
       gpus_(gpus),
       share_(session.devices, session.model, gpus.device()),
@@ -72,11 +72,13 @@ GpuExecutor::GpuExecutor(const Session& session, const Buffers& buffers, const G
               .context = context_,
               .stages = StagesOfDevice(session.model.graph, gpus_.device()),
               .wait = [this] { wait(); }},
-      launch_queue_(context_, worker_.shard, session.parameter_groups.groups.size(), wait_for_),
+      launch_queue_(context_, worker_.shard, session.parameter_groups.groups.size(), wait_for_,
+                    gpus_.several_hosts()),
       update_(session, worker_.shard, share_, context_, launch_queue_),
       weights_(worker_, update_),
       graphs_(*stream_) {
   context_.tf32 = session_.precision.tf32;
+  if (link) worker_.hosts = &hosts_.emplace(session, buffers, share_, *link);
   if (session_.devices.topology.devices_per_replica > 1)
     stages_ = make_gpu_stages(session_, context_, gpus_);
   bindings_.emplace(worker_, update_, stages_.get());
@@ -118,10 +120,13 @@ std::unique_ptr<GpuExecutor> make_gpu_executor(const Session& s, const Buffers& 
                                                int worker, const GpuAccess& access,
                                                const StepExecutor::Samples& samples,
                                                PlanStepClock* clock) {
-  const int gpu = s.devices.gpu_of_worker.at(static_cast<size_t>(worker));
-  return std::make_unique<GpuExecutor>(
-      s, buffers, GpuTeam(team, worker, s.devices.topology.devices_per_replica, access),
-      access.open(gpu), samples, clock);
+  const Topology& topology = s.devices.topology;
+  const GpuWorkers all{.first = static_cast<int>(topology.workers_of_host(topology.host).begin),
+                       .total = topology.total_workers()};
+  const GpuTeam gpus(team, worker, topology.devices_per_replica, access, all);
+  const int gpu = s.devices.gpu_of_worker.at(static_cast<size_t>(gpus.number()));
+  return std::make_unique<GpuExecutor>(s, buffers, gpus, access.open(gpu), samples, clock,
+                                       access.link);
 }
 
 // Waits for everything enqueued on the stream.
@@ -217,6 +222,7 @@ void GpuExecutor::run(StepLoop& loop) {
   size_t together = 1;
   bool begun = false;
   stop_ = 0;
+  pause_ = false;
   const auto launch_all = [&] {
     std::span<const LaunchQueue::Step> rest = gathered_;
     while (!rest.empty()) {
@@ -228,11 +234,7 @@ void GpuExecutor::run(StepLoop& loop) {
   };
   StepInput input;
   while (stop_ == 0 && loop.next(input)) {
-    gpus_.begin_step();
-    // Barriers, which detect missing ranks and make Ctrl-C known to all.
-    for (const PlanStep& s : session_.plan.begin)
-      if (s.op == PlanOp::barrier) gpus_.barrier();
-    stop_ = gpus_.agreed_stop();
+    begin_step();
     if (!std::exchange(begun, true) && batch_input_) batch_input_->begin(input.order, input.epoch);
     if (StepShape its = shape_of(*input.rows); its != shape) {
       launch_all();
@@ -249,7 +251,23 @@ void GpuExecutor::run(StepLoop& loop) {
   while (!launch_queue_.empty()) complete(loop, true);
 }
 
+// Barriers detect missing ranks and make Ctrl-C known to all.
+void GpuExecutor::begin_step() {
+  gpus_.begin_step();
+  for (const PlanStep& s : session_.plan.begin)
+    if (s.op == PlanOp::barrier) gpus_.barrier();
+  if (!gpus_.several_hosts()) stop_ = gpus_.agreed_stop();
+}
+
+LaunchQueue::Decisions GpuExecutor::own_decisions(std::span<const LaunchQueue::Step> steps) const {
+  const auto asks_pause = [](const LaunchQueue::Step& s) { return s.input.asks_pause; };
+  return {.stop = static_cast<double>(gpus_.team().agreed_stop()),
+          .pause = std::ranges::any_of(steps, asks_pause) ? 1.0 : 0.0};
+}
+
 void GpuExecutor::launch(StepLoop& loop, std::span<const LaunchQueue::Step> steps) {
+  for (const PlanStep& s : session_.plan.launch)
+    if (s.op == PlanOp::barrier) gpus_.barrier();
   if (launch_queue_.full()) complete(loop, true);
   const size_t slot = batch_input_ ? batch_input_->make(steps[0].input) : 0;
   // With a loss scale, submitted steps may still be skipped, so the next update's number is not
@@ -262,13 +280,17 @@ void GpuExecutor::launch(StepLoop& loop, std::span<const LaunchQueue::Step> step
     const std::span<const OptimizerStep> of_groups = loop.update(first + n);
     formulas_.insert(formulas_.end(), of_groups.begin(), of_groups.end());
   }
-  launch_queue_.submit(steps, first, formulas_);
+  launch_queue_.submit(steps, first, formulas_, own_decisions(steps));
   if (captures(steps[0].rows))
     stream_->launch(graph(steps[0].rows, slot, steps.size()));
   else
     for (size_t i = 0; i < steps.size(); ++i) step_->enqueue(steps[i].rows, i, slot);
   if (batch_input_) batch_input_->enqueued(slot);
-  launch_queue_.enqueue_reports();
+  const GpuExchange::Terms losses{
+      .data = update_.losses(),
+      .count = GpuUpdate::losses_of_step(session_.devices, session_.batches),
+      .decisions = launch_queue_.decisions()};
+  launch_queue_.enqueue_reports(losses.of_first());
   // With several GPUs, all have to complete a step at the same time.
   while (gpus_.alone() && !launch_queue_.empty() && complete(loop, false)) continue;
 }
@@ -282,6 +304,7 @@ cuda::CapturedGraph& GpuExecutor::graph(const StepRows& rows, size_t slot, size_
 bool GpuExecutor::complete(StepLoop& loop, bool wait) {
   const auto completed = launch_queue_.complete(wait);
   if (!completed) return false;
+  take(completed->decisions);
   for (size_t i = 0; i < completed->steps.size(); ++i) {
     const StepInput& input = completed->steps[i].input;
     if (clock_) {
@@ -291,6 +314,18 @@ bool GpuExecutor::complete(StepLoop& loop, bool wait) {
     loop.done(input, result(*input.rows, completed->reports[i]));
   }
   return true;
+}
+
+// What the first worker of all hosts has asked. A host's team, too, learns of a stop.
+void GpuExecutor::take(const LaunchQueue::Decisions& decisions) {
+  pause_ = pause_ || decisions.pause != 0;
+  if (stop_ != 0 || decisions.stop == 0) return;
+  stop_ = static_cast<int>(decisions.stop);
+  if (gpus_.worker() != 0) return;
+  int none = 0;
+  Team team = gpus_.team();
+  team.stop_word().compare_exchange_strong(none, stop_);
+  team.publish_stop(0);
 }
 
 StepResult GpuExecutor::result(const StepRows& rows, const cuda::StepReport& report) const {
@@ -308,6 +343,7 @@ StepResult GpuExecutor::result(const StepRows& rows, const cuda::StepReport& rep
   out.overflowed =
       session_.precision.scaler.on && report.skip != 0;  // of the loss or of the gradients
   out.stop = stop_;
+  out.pause = pause_;
   return out;
 }
 
@@ -333,9 +369,17 @@ void GpuExecutor::swap_average() {
   gpus_.barrier();
 }
 
+// The buffers of all hosts but the first hold nothing that a run starts from.
+void GpuExecutor::receive_start() {
+  if (!gpus_.several_hosts()) return;
+  worker_.among_hosts([](GpuHostExchange& e) { e.send_start(); });
+  update_.upload(worker_.buffers);
+}
+
 void GpuExecutor::gather() {
   update_.download_states(worker_.buffers);
   weights_.gather();
+  worker_.among_hosts([](GpuHostExchange& e) { e.gather_states(); });
 }
 
 void GpuExecutor::finish() {

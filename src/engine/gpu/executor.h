@@ -7,6 +7,10 @@
 // Every GPU has its own weights and optimizer states, equal on all replicas. gather() copies those
 // of the first replica to the host's buffers. The hosts of several GPUs pass one barrier in each
 // step, while the GPUs compute, and make all calls that wait for a GPU at the same steps.
+//
+// With several hosts (machines), those of each pass a barrier in each launch, and no host waits for
+// another one in a step. Stop signals and the times of checkpoints travel in the sum of the losses
+// (LaunchDecisions): all workers read the same ones at the same step.
 #pragma once
 
 #include <memory>
@@ -40,15 +44,17 @@ class GpuExecutor : public StepExecutor {
  public:
   // Thread: the one that made `api`, for all calls. REQUIRES: session.devices.on_gpu(); `buffers`
   // hold the initial weights.
+  // link: with several hosts, to the others, on the leader of each; null: none.
   GpuExecutor(const Session& session, const Buffers& buffers, const GpuTeam& gpus,
               std::unique_ptr<cuda::DeviceApi> api, const Samples& samples,
-              PlanStepClock* clock = nullptr);
+              PlanStepClock* clock = nullptr, Link* link = nullptr);
   ~GpuExecutor() override;
 
   void run(StepLoop& loop) override;
   Evaluation evaluate(const BatchesDone& done) override;
   NonFiniteReport find_non_finite(const StepInput& input) override;
   void resume(int64_t updates, const GradientScaler::State& scaler) override;
+  void receive_start() override;
   void gather() override;
   void swap_average() override;
   double data_seconds() const override { return batch_input_ ? batch_input_->waited_seconds() : 0; }
@@ -70,8 +76,11 @@ class GpuExecutor : public StepExecutor {
   bool captures(const StepRows& rows) const;
   size_t steps_together(const StepRows& rows);
   void launch(StepLoop& loop, std::span<const LaunchQueue::Step> steps);
+  void begin_step();
+  LaunchDecisions own_decisions(std::span<const LaunchQueue::Step> steps) const;
   cuda::CapturedGraph& graph(const StepRows& rows, size_t slot, size_t steps);
   bool complete(StepLoop& loop, bool wait);
+  void take(const LaunchDecisions& decisions);
   StepResult result(const StepRows& rows, const cuda::StepReport& report) const;
   void wait();
   void give_up() noexcept;
@@ -87,6 +96,7 @@ class GpuExecutor : public StepExecutor {
   WaitForGpu wait_for_;
   cuda::DeviceBuffer state_;
   cuda::DeviceContext context_;
+  std::optional<GpuHostExchange> hosts_;  // with several hosts, on the leader of each
   GpuWorker worker_;
   LaunchQueue launch_queue_;
   GpuUpdate update_;
@@ -105,6 +115,7 @@ class GpuExecutor : public StepExecutor {
   std::vector<LaunchQueue::Step> gathered_;
   std::vector<OptimizerStep> formulas_;
   int stop_ = 0;
+  bool pause_ = false;
 };
 
 // The executor of one worker, on the GPU that the session assigns to it.

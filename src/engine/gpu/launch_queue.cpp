@@ -18,16 +18,18 @@ constexpr size_t kFormulaBytes = 96;  // the largest formula fits
 }  // namespace
 
 LaunchQueue::LaunchQueue(cuda::DeviceContext& context, int shard, size_t groups,
-                         WaitForGpu wait_for)
+                         WaitForGpu wait_for, bool decides)
     : context_(context),
       shard_(static_cast<size_t>(shard)),
       groups_(groups),
       wait_for_(std::move(wait_for)),
       table_(context.api, MemoryKind::device, sizeof(Table) + kFormulas * groups * kFormulaBytes),
-      reports_(context.api, MemoryKind::device, kMostSteps * sizeof(cuda::StepReport)) {
+      reports_(context.api, MemoryKind::device, kMostSteps * sizeof(cuda::StepReport)),
+      decisions_(context.api, MemoryKind::device, decides ? sizeof(Decisions) : 0) {
   for (Launch& l : launches_) {
     l.table = cuda::DeviceBuffer(context.api, MemoryKind::pinned, table_.bytes());
     l.reports = cuda::DeviceBuffer(context.api, MemoryKind::pinned, reports_.bytes());
+    l.decisions = cuda::DeviceBuffer(context.api, MemoryKind::pinned, 2 * decisions_.bytes());
     l.completed = context.api.make_event();
     l.steps.resize(kMostSteps);
   }
@@ -38,7 +40,7 @@ size_t LaunchQueue::together(size_t nodes) {
 }
 
 void LaunchQueue::submit(std::span<const Step> steps, int64_t first_update,
-                         std::span<const OptimizerStep> formulas) {
+                         std::span<const OptimizerStep> formulas, const Decisions& own) {
   require(!full() && steps.size() <= kMostSteps && formulas.size() <= kFormulas * groups_,
           "a launch slot is free");
   Launch& launch = launches_[next_];
@@ -66,12 +68,18 @@ void LaunchQueue::submit(std::span<const Step> steps, int64_t first_update,
         },
         step);
   context_.stream.copy(table_.data(), launch.table.data(), sizeof(Table) + bytes);
+  if (decisions_.bytes() > 0) {
+    std::memcpy(launch.decisions.data(), &own, sizeof own);
+    context_.stream.copy(decisions_.data(), launch.decisions.data(), sizeof own);
+  }
   submitted_.push_back(&launch);
   steps_ += launch.count;
 }
 
-void LaunchQueue::enqueue_reports() {
+void LaunchQueue::enqueue_reports(const double* decisions) {
   Launch& launch = *submitted_.back();
+  if (decisions)
+    context_.stream.copy(launch.decisions.data() + sizeof(Decisions), decisions, sizeof(Decisions));
   context_.stream.copy(launch.reports.data(), reports_.data(),
                        launch.count * sizeof(cuda::StepReport));
   context_.stream.record(*launch.completed);
@@ -85,8 +93,11 @@ std::optional<LaunchQueue::Completed> LaunchQueue::complete(bool wait) {
     return {};
   submitted_.pop_front();
   steps_ -= launch.count;
+  Decisions decisions;
+  if (decisions_.bytes() > 0)
+    std::memcpy(&decisions, launch.decisions.data() + sizeof decisions, sizeof decisions);
   return Completed{std::span<const Step>(launch.steps).first(launch.count),
-                   reinterpret_cast<const cuda::StepReport*>(launch.reports.data())};
+                   reinterpret_cast<const cuda::StepReport*>(launch.reports.data()), decisions};
 }
 
 }  // namespace dpt

@@ -20,10 +20,13 @@ GpuLosses::GpuLosses(const GpuWorker& worker, const GpuBindingTable& bindings, G
 
 GpuExchange::Terms GpuLosses::terms_of(Quantity what) const {
   if (what == Quantity::divisor)
-    return {.data = reinterpret_cast<double*>(target_weights_.data()), .count = micro_batches_};
+    return {.data = reinterpret_cast<double*>(target_weights_.data()),
+            .count = micro_batches_,
+            .decisions = nullptr};
   if (what == Quantity::loss)
     return {.data = update_.losses(),
-            .count = GpuUpdate::losses_of_step(worker_.session.devices, worker_.session.batches)};
+            .count = GpuUpdate::losses_of_step(worker_.session.devices, worker_.session.batches),
+            .decisions = launch_queue_.decisions()};
   return {};
 }
 

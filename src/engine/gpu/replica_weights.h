@@ -13,8 +13,8 @@ class ReplicaWeights {
  public:
   ReplicaWeights(GpuWorker& worker, GpuUpdate& update) : worker_(worker), update_(update) {}
 
-  // Copies the first replica's weights to the host's buffers. Throws Error{device} on a replica
-  // whose weights differ: then a sum over GPUs has failed.
+  // Copies the weights of each host's first replica to that host's buffers. Throws Error{device} on
+  // a replica, or a host, whose weights differ: then a sum over GPUs has failed.
   void gather();
   // Copies the first replica's running statistics to all GPUs, since PyTorch evaluates with those.
   void share_running_statistics();

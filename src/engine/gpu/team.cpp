@@ -12,8 +12,15 @@
 #include "base/fail.h"
 #include "base/units.h"
 #include "engine/clock.h"
+#include "engine/host_messages.h"
 
 namespace dpt {
+
+namespace {
+
+constexpr uint32_t kLargestTag = 100;  // not one of GpuHostExchange's
+
+}  // namespace
 
 struct alignas(kDestructiveInterference) GpuTeam::WorkerSlot {
   enum Presence : int { away, here, gone };
@@ -29,12 +36,18 @@ struct alignas(kDestructiveInterference) GpuTeam::WorkerSlot {
 
 size_t GpuTeam::bytes(int workers) { return static_cast<size_t>(workers) * sizeof(WorkerSlot); }
 
-GpuTeam::GpuTeam(Team team, int worker, int devices_per_replica, const GpuAccess& access)
+GpuTeam::GpuTeam(Team team, int worker, int devices_per_replica, const GpuAccess& access,
+                 const GpuWorkers& all)
     : team_(team),
       worker_(worker),
       devices_per_replica_(devices_per_replica),
+      first_(all.first),
+      total_(all.total > 0 ? all.total : team.shape().workers()),
       worker_slots_(reinterpret_cast<WorkerSlot*>(access.shared)),
-      stuck_s_(access.stuck_s) {
+      stuck_s_(access.stuck_s),
+      link_(access.link),
+      broadcast_(access.broadcast) {
+  require(!several_hosts() || devices_per_replica == 1, "over hosts, a replica has one GPU");
   for (int w = device(); w < team_.shape().workers(); w += devices_per_replica_)
     peers_.push_back(w);
 }
@@ -45,27 +58,34 @@ std::byte* GpuTeam::extra_memory() const {
   return reinterpret_cast<std::byte*>(worker_slots_ + team_.shape().workers());
 }
 
-std::unique_ptr<cuda::Communicator> GpuTeam::join_replica(cuda::DeviceApi& api, int most_blocks) {
-  std::vector<int> workers;
-  for (int d = 0; d < devices_per_replica_; ++d) workers.push_back(worker_of(d));
-  return join(api, workers, most_blocks);
+std::unique_ptr<cuda::Communicator> GpuTeam::join_peers(cuda::DeviceApi& api) {
+  return join(api, device(), replica(), total_ / devices_per_replica_, 0);
 }
 
-// `workers`: in the order of their ranks. join() returns when all have joined, so ids can be
-// reused.
-std::unique_ptr<cuda::Communicator> GpuTeam::join(cuda::DeviceApi& api,
-                                                  const std::vector<int>& workers,
-                                                  int most_blocks) {
+std::unique_ptr<cuda::Communicator> GpuTeam::join_replica(cuda::DeviceApi& api, int most_blocks) {
+  return join(api, worker_of(0), device(), devices_per_replica_, most_blocks);
+}
+
+// first: the worker whose slot has the id; the communicator's rank 0, or with several hosts each
+// host's leader. join() returns when all have joined, so ids can be reused.
+std::unique_ptr<cuda::Communicator> GpuTeam::join(cuda::DeviceApi& api, int first, int rank,
+                                                  int ranks, int most_blocks) {
   const std::string& own = api.properties().bus_id;
   own.copy(slot(worker_).bus_id, sizeof WorkerSlot::bus_id - 1);
-  if (worker_ == workers[0]) slot(worker_).id = api.new_communicator_id();
+  if (rank == 0) slot(worker_).id = api.new_communicator_id();
   barrier();
   compare_gpus(own);
+  if (several_hosts()) send_id();
   begin_step();
-  const auto rank = std::ranges::find(workers, worker_) - workers.begin();
   return api.join(
-      slot(workers[0]).id, static_cast<int>(rank), static_cast<int>(workers.size()),
-      [this](double seconds) { look(now_s() - seconds); }, most_blocks);
+      slot(first).id, rank, ranks, [this](double seconds) { look(now_s() - seconds); },
+      most_blocks);
+}
+
+// From the first worker of the first host to the slots of all leaders.
+void GpuTeam::send_id() {
+  if (broadcast_) broadcast_(std::as_writable_bytes(std::span(slot(worker_).id)));
+  barrier();
 }
 
 void GpuTeam::compare_gpus(const std::string& own) const {
@@ -80,8 +100,9 @@ void GpuTeam::compare_gpus(const std::string& own) const {
     else if (own == slot(other).bus_id)
       fail(Fault::device,
            "ranks {} and {} both use the GPU at {}, but NCCL needs a GPU for each rank; start at "
-           "most one rank per GPU, or set `backend: gloo`",
-           rank_of(other), rank, own);
+           "most one rank per GPU{}",
+           first_ + rank_of(other), first_ + rank, own,
+           several_hosts() ? "" : ", or set `backend: gloo`");
 }
 
 void GpuTeam::arrive() noexcept { slot(worker_).presence = WorkerSlot::here; }
@@ -108,6 +129,20 @@ int64_t GpuTeam::largest(int64_t own) {
   barrier();
   double out = 0;
   for (int w = 0; w < team_.shape().workers(); ++w) out = std::max(out, slot(w).number);
+  barrier();
+  return several_hosts() ? largest_of_hosts(static_cast<int64_t>(out)) : static_cast<int64_t>(out);
+}
+
+int64_t GpuTeam::largest_of_hosts(int64_t of_host) {
+  if (link_) {
+    std::vector<int64_t> all(static_cast<size_t>(link_->hosts()), of_host);
+    std::vector<std::span<std::byte>> frames;
+    for (int64_t& n : all) frames.push_back(std::as_writable_bytes(std::span(&n, 1)));
+    all_gather(*link_, kLargestTag, frames);
+    slot(worker_).number = static_cast<double>(std::ranges::max(all));
+  }
+  barrier();
+  const double out = slot(0).number;
   barrier();
   return static_cast<int64_t>(out);
 }
@@ -175,9 +210,10 @@ void GpuTeam::give_up(double now) {
   team_.break_up(
       blamed,
       missing.empty()
-          ? fmt::format("all GPUs started the work {}, but it did not end within {} s on "
+          ? fmt::format("all GPUs{} started the work {}, but it did not end within {} s on "
                         "GPU {}; set NCCL_DEBUG=INFO for details",
-                        team_.where_is(blamed), stuck_s_, worker_)
+                        several_hosts() ? " of this host" : "", team_.where_is(blamed), stuck_s_,
+                        worker_)
           : fmt::format("{} did not start {} within {} s", missing,
                         devices_per_replica_ > 1 ? "its part of a step" : "the sum over GPUs",
                         stuck_s_));

@@ -53,7 +53,9 @@ GpuUpdate::GpuUpdate(const Session& session, int replica, const GpuShare& share,
       pieces_(own_pieces(session.devices, session.model, share, replica)),
       elements_(elements_of(pieces_)),
       runs_(runs_of_groups()),
-      replica_(replica) {
+      replica_(replica),
+      first_of_host_(session.devices.topology.shards_of_host(session.devices.topology.host).begin ==
+                     replica) {
   const auto device = [&](size_t bytes) {
     return cuda::DeviceBuffer(context.api, MemoryKind::device, std::max<size_t>(bytes, 64));
   };
@@ -67,7 +69,8 @@ GpuUpdate::GpuUpdate(const Session& session, int replica, const GpuShare& share,
   host_ = cuda::DeviceBuffer(
       context.api, MemoryKind::pinned,
       std::clamp<size_t>(std::max(weights_.bytes(), elements_ * sizeof(float)), 64, kMostPinned));
-  losses_ = device(2 * losses_of_step(session.devices, session.batches) * sizeof(double));
+  losses_ = device(2 * losses_of_step(session.devices, session.batches) * sizeof(double) +
+                   (launch_queue.decisions() ? sizeof(LaunchQueue::Decisions) : 0));
   norm_total_ = device(sizeof(double));
   norm_partials_ = device(static_cast<size_t>(session.devices.topology.replicas() +
                                               session.devices.topology.devices_per_replica) *
@@ -129,7 +132,7 @@ void GpuUpdate::upload(const Buffers& buffers) {
 }
 
 void GpuUpdate::download_weights(const Buffers& buffers) {
-  if (replica_ == 0) read(0, share_.elements(), buffers.weights());
+  if (first_of_host_) read(0, share_.elements(), buffers.weights());
 }
 
 void GpuUpdate::download_states(const Buffers& buffers) {

@@ -28,8 +28,8 @@ class GpuUpdate {
   std::byte* gradients(bool later) const { return later ? more_.data() : gradients_.data(); }
 
   void upload(const Buffers& buffers);  // copies the host's weights and states to the GPU; waits
-  // Copy back to the host and wait. Weights: only on the first replica. States: on the first
-  // replica, or with `shard: optimizer` on every replica for its own pieces.
+  // Copy back to the host and wait. Weights: only on the first replica of each host. States: on the
+  // first replica of all, or with `shard: optimizer` on every replica for its own pieces.
   void download_weights(const Buffers& buffers);
   void download_states(const Buffers& buffers);
   // Copy elements [begin, end) of the weights to or from the host's flat buffers, and wait. flat:
@@ -42,7 +42,8 @@ class GpuUpdate {
   // The sum over all micro-batches and, after the exchange, over all GPUs.
   float* gradient() const { return reinterpret_cast<float*>(gradients_.data()); }
   size_t gradient_bytes() const { return share_.trained() * sizeof(float); }
-  // [2 * losses_of_step()]: the losses, then those of the first rank alone.
+  // [2 * losses_of_step()]: the losses, then those of the first rank alone; with several hosts its
+  // LaunchDecisions follow.
   double* losses() const { return reinterpret_cast<double*>(losses_.data()); }
   // One per micro-batch; if one GPU computes the loss of all replicas, one per micro-batch and
   // shard.
@@ -117,6 +118,7 @@ class GpuUpdate {
   size_t elements_ = 0;         // of one state
   std::vector<Run> runs_;
   int replica_;
+  bool first_of_host_;       // of the replicas
   cuda::DeviceBuffer host_;  // pinned
   // Losses of the micro-batches, the norm partials, and their total in a replica.
   cuda::DeviceBuffer losses_, norm_partials_, norm_total_;

@@ -213,6 +213,7 @@ std::string section(const Plan& plan, std::string_view title, const Plan::Steps&
 
 std::string Plan::str() const {
   std::string out = section(*this, "before each step", begin);
+  out += section(*this, "before each launch", launch);
   out += section(*this, "once a step", prologue);
   out += section(*this, "each micro-batch", micro);
   if (!stages.empty()) out += "all micro-batches:\n";

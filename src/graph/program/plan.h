@@ -127,6 +127,7 @@ struct Plan {
   using Steps = std::vector<PlanStep>;
   std::string mode = "single";
   Steps begin;     // of the hosts of several GPUs, before each step: they stay ahead of their GPUs
+  Steps launch;    // the same on several machines, before each launch of one or more steps
   Steps prologue;  // once per step: those of `shards` and of `gpus` with `load_targets`, `run` over
                    // all micro-batches
   Steps micro;     // for each micro-batch; empty if there are stages
