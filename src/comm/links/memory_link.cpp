@@ -60,7 +60,7 @@ class MemoryNetworkState {
   };
 
   MemoryNetworkState(int number, double limit_s)
-      : hosts(number), timeout_s(limit_s), gone_(number) {}
+      : hosts(number), timeout_s(limit_s), changed_(number), gone_(number) {}
 
   const int hosts;
   const double timeout_s;
@@ -88,9 +88,9 @@ class MemoryNetworkState {
     return settled(side);
   }
 
-  // Waits until the side is complete, or for `aborted`, a failure, or, if `limited`, the time
-  // limit.
-  void wait(const Side& side, bool limited, const std::function<bool()>& aborted) {
+  // On `host`: waits until its side is complete, or for `aborted`, a failure, or, if `limited`, the
+  // time limit.
+  void wait(int host, const Side& side, bool limited, const std::function<bool()>& aborted) {
     std::unique_lock lock(mutex_);
     uint64_t seen = delivered_;
     Clock::time_point deadline = Clock::now() + duration(timeout_s);
@@ -100,7 +100,7 @@ class MemoryNetworkState {
       if (std::exchange(seen, delivered_) != delivered_)
         deadline = Clock::now() + duration(timeout_s);
       if (limited && Clock::now() >= deadline) fail_peer(side.peer, silent_text(timeout_s));
-      changed_.wait_until(lock, limited ? std::min(deadline, next_due()) : next_due());
+      changed_[host].wait_until(lock, limited ? std::min(deadline, next_due()) : next_due());
     }
   }
 
@@ -111,7 +111,7 @@ class MemoryNetworkState {
 
   void wake() {
     const std::lock_guard lock(mutex_);
-    changed_.notify_all();
+    wake_all();
   }
 
   void drop(int host) {
@@ -119,7 +119,8 @@ class MemoryNetworkState {
     gone_[host] = true;
     for (auto& [key, channel] : channels_)
       if (std::get<0>(key) == host || std::get<1>(key) == host) channel.fail_all(kClosedText);
-    changed_.notify_all();
+    std::erase_if(under_way_, [](const Channel* c) { return c->pairs.empty(); });
+    wake_all();
   }
   void delay(double seconds) {
     const std::lock_guard lock(mutex_);
@@ -129,7 +130,7 @@ class MemoryNetworkState {
     const std::lock_guard lock(mutex_);
     held_ = held;
     deliver();
-    changed_.notify_all();
+    wake_all();
   }
   void reorder(uint64_t seed) {
     const std::lock_guard lock(mutex_);
@@ -146,6 +147,14 @@ class MemoryNetworkState {
   }
 
  private:
+  void wake_all() {
+    for (std::condition_variable& c : changed_) c.notify_all();
+  }
+  void wake_hosts_of(const Channel::Pair& pair) {
+    changed_[pair.send->peer].notify_all();
+    changed_[pair.receive->peer].notify_all();
+  }
+
   static bool settled(const Side& side) { return side.complete || !side.failure.empty(); }
 
   void match(Channel& c, int from) {
@@ -159,28 +168,29 @@ class MemoryNetworkState {
     if (arriving != pair.receive->bytes) {
       pair.send->failure = length_text(pair.receive->bytes, pair.send->bytes, true, pair.send->tag);
       pair.receive->failure = length_text(arriving, pair.receive->bytes, false, pair.send->tag);
-      changed_.notify_all();
+      wake_hosts_of(pair);
       return;
     }
     c.pairs.push_back(std::move(pair));
+    if (c.pairs.size() == 1) under_way_.push_back(&c);
   }
 
   void deliver() {
     if (held_) return;
     for (;;) {
       std::vector<Channel*> ready;
-      for (auto& [key, channel] : channels_)
-        if (!channel.pairs.empty() && channel.pairs.front().due <= Clock::now())
-          ready.push_back(&channel);
+      for (Channel* c : under_way_)
+        if (c->pairs.front().due <= Clock::now()) ready.push_back(c);
       if (ready.empty()) return;
       Channel& c = *ready[reorders_ ? order_() % ready.size() : 0];
       const Channel::Pair pair = std::move(c.pairs.front());
       c.pairs.pop_front();
+      if (c.pairs.empty()) std::erase(under_way_, &c);
       if (pair.send->bytes > 0) std::memcpy(pair.receive->data, pair.send->data, pair.send->bytes);
       pair.send->complete = pair.receive->complete = true;
       bytes_ += pair.send->bytes;
       ++delivered_;
-      changed_.notify_all();
+      wake_hosts_of(pair);
       // One at a time, so that the host that waits for one message does not get all others first.
       if (reorders_) return;
     }
@@ -189,15 +199,16 @@ class MemoryNetworkState {
   Clock::time_point next_due() const {
     // With reorder() a message that is due may wait for the next call.
     Clock::time_point next = Clock::now() + (reorders_ ? duration(0.001) : duration(0.1));
-    for (const auto& [key, channel] : channels_)
-      if (!channel.pairs.empty() && !held_)
-        next = std::min(next, std::max(channel.pairs.front().due, Clock::now() + duration(1e-4)));
+    for (const Channel* c : under_way_)
+      if (!held_)
+        next = std::min(next, std::max(c->pairs.front().due, Clock::now() + duration(1e-4)));
     return next;
   }
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  std::vector<std::condition_variable> changed_;                // [hosts]
   std::map<std::tuple<int, int, uint32_t>, Channel> channels_;  // by sender, receiver, tag
+  std::vector<Channel*> under_way_;                             // those with pairs
   std::vector<bool> gone_;
   std::set<std::pair<int, int>> truncated_;
   std::mt19937_64 order_;
@@ -234,7 +245,7 @@ class MemoryLink final : public BasicLink {
   void wait(Request request) override {
     const SharedSide side = sides_.find(request);
     const Waiting waiting(*this, side->peer);
-    network_->wait(*side, limits_messages(), [&] { return aborted(); });
+    network_->wait(host(), *side, limits_messages(), [&] { return aborted(); });
     check(*side);
     note_progress();
     count(side->sending, side->bytes);
