@@ -40,10 +40,13 @@ std::string lines_of_hosts(const Topology& topology, Text text) {
 std::string cpu_hosts_text(const Session& s) {
   const Topology& topology = s.devices.topology;
   const HostLayout layout(s);
-  return fmt::format("hosts: {}; gradients in {} of at most {:.2f} MiB\n", topology.hosts(),
-                     counted(layout.owners().buckets(), "bucket"),
-                     mib(sizeof(float) * static_cast<double>(layout.owners().bucket(0).count()))) +
-         lines_of_hosts(topology, [&](int h) {
+  std::string out =
+      fmt::format("hosts: {}; gradients in {} of at most {:.2f} MiB", topology.hosts(),
+                  counted(layout.owners().buckets(), "bucket"),
+                  mib(sizeof(float) * static_cast<double>(layout.owners().bucket(0).count())));
+  if (const size_t sent = layout.made_after().size(); sent > 0)
+    out += fmt::format(", {} sent during the backward pass", sent);
+  return out + '\n' + lines_of_hosts(topology, [&](int h) {
            const ExchangeBytes bytes = exchange_bytes(layout.parts(), layout.owners(), h);
            return fmt::format(
                "in {:<9} {}",

@@ -44,7 +44,8 @@ struct GpuExchangeKeys {
                 "gloo. GPUs of several machines always use NCCL")
         .optional("bucket_cap_mb", &Config::bucket_cap_mb,
                   "MiB of gradients that NCCL sums at once during the backward pass (none: 25), or "
-                  "that several machines exchange at once (none: 4 for each machine)",
+                  "that several machines exchange at once, also during the backward pass (none: "
+                  "at most 8)",
                   kPositive);
   }
 

@@ -8,8 +8,11 @@ namespace dpt {
 namespace {
 
 using Actor = PlanStep::Actor;
+using When = PlanStep::When;
 
-PlanStep barrier() { return {.op = PlanOp::barrier, .actor = Actor::workers}; }
+PlanStep barrier(When when = When::always) {
+  return {.op = PlanOp::barrier, .actor = Actor::workers, .when = when};
+}
 
 PlanStep of_leader(PlanOp op, Quantity what, int bucket = -1) {
   return {.op = op, .actor = Actor::leaders, .quantity = what, .bucket = bucket};
@@ -17,6 +20,45 @@ PlanStep of_leader(PlanOp op, Quantity what, int bucket = -1) {
 
 PlanStep of_workers(PlanOp op, Quantity what, int bucket) {
   return {.op = op, .actor = Actor::workers, .quantity = what, .bucket = bucket};
+}
+
+PlanStep at(PlanStep step, When when) {
+  step.when = when;
+  return step;
+}
+
+bool has(const Plan::Steps& steps, PlanOp op) {
+  return std::ranges::find(steps, op, &PlanStep::op) != steps.end();
+}
+
+PlanStep compress(int bucket) {
+  return {.op = PlanOp::compress, .actor = Actor::shards, .bucket = bucket};
+}
+
+// Divides the backward part where buckets are complete: workers sum them, and leaders begin to send
+// them. Buckets that one instruction completes are sent together.
+void send_during_backward(Plan& plan, const std::vector<size_t>& made_after) {
+  const bool halves = has(plan.update, PlanOp::compress);
+  const When last = plan.accumulates ? When::last : When::always;
+  const auto backward = std::ranges::find_if(plan.micro, [](const PlanStep& s) {
+    return s.op == PlanOp::run && s.part == Part::backward;
+  });
+  const PlanStep run = *backward;
+  Plan::Steps out;
+  for (size_t first = 0, end = 0; first < made_after.size(); first = end) {
+    while (end < made_after.size() && made_after[end] == made_after[first]) ++end;
+    const auto each = [&](auto step_of) {
+      for (size_t b = first; b < end; ++b) out.push_back(at(step_of(static_cast<int>(b)), last));
+    };
+    out.push_back(run);
+    out.back().until = static_cast<int>(end) - 1;
+    if (halves) each(compress);
+    out.push_back(barrier(last));
+    each([](int b) { return of_workers(PlanOp::sum, Quantity::gradients, b); });
+    out.push_back(barrier(last));
+    each([](int b) { return of_leader(PlanOp::reduce_scatter, Quantity::gradients, b); });
+  }
+  plan.micro.insert(backward, out.begin(), out.end());
 }
 
 // Alternates what workers compute with what leaders exchange, a barrier between each two of them.
@@ -34,15 +76,15 @@ class Rounds {
 
 // The steps that exchange gradients and, without `decides`, update and exchange weights.
 //
-// In round b, workers sum their shards in bucket b and complete bucket b - 2, whose parts the
-// leader has waited for in round b - 1, when it began to exchange those of bucket b - 1.
+// In round r, workers sum their shards in bucket `sent` + r and complete bucket r - lag, whose
+// parts the leader has waited for in the round before. Without buckets that were sent before, two
+// rounds lie between, so that the leader does not wait for what it has only begun to exchange.
 class Exchange {
  public:
-  Exchange(const Plan::Steps& update, int buckets) : buckets_(buckets) {
-    const auto has = [&](Quantity what) {
-      return std::ranges::find(update, what, &PlanStep::quantity) != update.end();
-    };
-    norms_ = has(Quantity::squares);
+  // sent: buckets that are sent during the backward part.
+  Exchange(const Plan::Steps& update, int buckets, int sent)
+      : buckets_(buckets), sent_(sent), lag_(sent > 0 ? 1 : 2) {
+    norms_ = std::ranges::find(update, Quantity::squares, &PlanStep::quantity) != update.end();
     for (const PlanStep& s : update)
       if (s.op == PlanOp::sum && s.quantity == Quantity::loss)
         loss_ = s;
@@ -50,17 +92,20 @@ class Exchange {
         squares_ = s;
       else if (s.op == PlanOp::decide)
         decide_ = s;
+      else if (s.op == PlanOp::compress && sent > 0)
+        for (int b = sent; b < buckets; ++b) before_.push_back(compress(b));
       else if (s.op != PlanOp::update)
         before_.push_back(s);
   }
 
   Plan::Steps steps() && {
-    for (int round = 0; round < buckets_ + 2; ++round) {
-      if (round < buckets_) out_.add(of_workers(PlanOp::sum, Quantity::gradients, round));
+    for (int round = 0; round < buckets_ + lag_; ++round) {
+      const int next = sent_ + round, done = round - lag_;
+      if (next < buckets_) out_.add(of_workers(PlanOp::sum, Quantity::gradients, next));
       // The results of all shards have arrived in round 0, before any update.
       if (round == (buckets_ > 1 ? 1 : 2)) sum_results();
-      if (round >= 2) complete(round - 2);
-      exchange(round);
+      if (done >= 0) complete(done);
+      exchange(round, next, done);
     }
     if (norms_) update_by_norm();
     out_.add(of_leader(PlanOp::wait, Quantity::weights));
@@ -83,15 +128,15 @@ class Exchange {
                     : of_workers(PlanOp::update, Quantity::parts, bucket));
   }
 
-  void exchange(int round) {
+  void exchange(int round, int next, int done) {
     const auto leader = [&](PlanOp op, Quantity what, int bucket = -1) {
       out_.add(of_leader(op, what, bucket));
     };
     if (round == 0) leader(PlanOp::all_gather, Quantity::results);
-    if (round >= 2 && !norms_) leader(PlanOp::all_gather, Quantity::weights, round - 2);
-    if (round < buckets_) leader(PlanOp::reduce_scatter, Quantity::gradients, round);
+    if (done >= 0 && !norms_) leader(PlanOp::all_gather, Quantity::weights, done);
+    if (next < buckets_) leader(PlanOp::reduce_scatter, Quantity::gradients, next);
     if (round == 0) leader(PlanOp::wait, Quantity::results);
-    if (round >= 1 && round <= buckets_) leader(PlanOp::wait, Quantity::gradients, round - 1);
+    if (done + 1 >= 0 && done + 1 < buckets_) leader(PlanOp::wait, Quantity::gradients, done + 1);
   }
 
   // The norm needs the sums of all buckets, of all hosts.
@@ -105,7 +150,7 @@ class Exchange {
       out_.add(of_leader(PlanOp::all_gather, Quantity::weights, b));
   }
 
-  int buckets_;
+  int buckets_, sent_, lag_;
   bool norms_ = false;
   PlanStep loss_, squares_, decide_;
   Plan::Steps before_;  // what each shard's owner does
@@ -114,14 +159,16 @@ class Exchange {
 
 }  // namespace
 
-Plan exchange_between_hosts(Plan plan, size_t buckets) {
+Plan exchange_between_hosts(Plan plan, size_t buckets, const std::vector<size_t>& made_after) {
   const auto divisor = std::ranges::find(plan.prologue, PlanOp::sum, &PlanStep::op);
   if (divisor != plan.prologue.end()) {
     const Plan::Steps exchange = {of_leader(PlanOp::all_gather, Quantity::results),
                                   of_leader(PlanOp::wait, Quantity::results), barrier()};
     plan.prologue.insert(divisor, exchange.begin(), exchange.end());
   }
-  plan.update = Exchange(plan.update, static_cast<int>(buckets)).steps();
+  if (!made_after.empty()) send_during_backward(plan, made_after);
+  plan.update =
+      Exchange(plan.update, static_cast<int>(buckets), static_cast<int>(made_after.size())).steps();
   return plan;
 }
 

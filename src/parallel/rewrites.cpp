@@ -62,7 +62,8 @@ Plan share_on_cpus(Plan plan, const PlanTarget& target) {
   if (topology.total_workers() == 1) return plan;
   if (topology.replicas_own_weights()) return share_within_replicas(std::move(plan), topology);
   plan = wait_before_update(std::move(plan), topology);
-  if (topology.hosts() > 1) return exchange_between_hosts(std::move(plan), target.host_buckets);
+  if (topology.hosts() > 1)
+    return exchange_between_hosts(std::move(plan), target.host_buckets, target.host_made_after);
   const auto squares = std::ranges::find(plan.update, Quantity::squares, &PlanStep::quantity);
   if (squares != plan.update.end()) plan.update.insert(squares + 1, barrier(squares->when));
   plan.update.insert(find(plan.update, PlanOp::sum), barrier());

@@ -19,6 +19,9 @@ struct PlanTarget {
   bool shards_states = false;
   // With several hosts: into how many buckets the gradients are divided (parallel/host_sums.h).
   size_t host_buckets = 0;
+  // The first buckets, which are sent during the backward part: for each the instruction of the
+  // part that completes it and all before it.
+  std::vector<size_t> host_made_after{};
 
   // The gradients of each device of a replica: buckets, and what completes each of them with all
   // before it: an instruction of the backward part, or with stages an operation of the device's

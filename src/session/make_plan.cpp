@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <any>
+#include <optional>
 #include <utility>
 
 #include "graph/attrs.h"
@@ -35,11 +36,14 @@ std::vector<PlanTarget::StageCopy> copies_of(const Graph& graph) {
 }
 
 PlanTarget target_of(const Session& s) {
+  std::optional<HostLayout> hosts;
+  if (s.devices.cpus_span_hosts()) hosts.emplace(s);
   PlanTarget out{.topology = s.devices.topology,
                  .gpus = s.devices.on_gpu(),
                  .by_host = s.devices.sums_on_host(),
                  .shards_states = s.devices.exchange.shard_states,
-                 .host_buckets = s.devices.cpus_span_hosts() ? HostLayout(s).owners().buckets() : 0,
+                 .host_buckets = hosts ? hosts->owners().buckets() : 0,
+                 .host_made_after = hosts ? hosts->made_after() : std::vector<size_t>(),
                  .gradients = {},
                  .schedule = schedule_of(s.devices, s.batches, s.model),
                  .stage_device = s.model.graph.stage_device,

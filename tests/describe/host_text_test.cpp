@@ -58,6 +58,17 @@ TEST_CASE("a plan of several hosts says what each has and sends") {
   CHECK(has(describe(*on_hosts({1, 1}), false), "mode: ddp: 2 ranks on 2 hosts, "));
 }
 
+// 75,010 parameters: the last layer's 10,010 fill two buckets of 16 KiB, and half of a third.
+TEST_CASE("a plan of several hosts says which buckets are sent during the backward pass") {
+  const std::unique_ptr<const Session> two =
+      on_hosts({1, 1}, {"parallel={ddp: {bucket_cap_mb: 0.015625}}"});
+  const std::string hosts = hosts_text(*two);
+  CHECK_MESSAGE(has(hosts, "19 buckets of at most 0.02 MiB, 2 sent during the backward pass\n"),
+                hosts);
+  const std::string text = describe(*two, false);
+  CHECK_MESSAGE(has(text, "backward to bucket 1\n"), text);
+}
+
 TEST_CASE("what several hosts cannot do is refused with the reason") {
   const auto refused = [](const std::vector<std::string>& overrides) {
     SessionQuery query{.world = 2, .runs = false, .sizes_only = true};
@@ -77,6 +88,17 @@ TEST_CASE("what several hosts cannot do is refused with the reason") {
   CHECK(has(refused({"model=[flatten, {linear: 8}, batch_norm1d, {linear: 10}]",
                      "sync_batch_norm=true", "data.batch_size=5"}),
             "fewer samples than there are shards"));
+  CHECK(has(refused({"parallel={pipeline: {stages: 2, processes: true}}"}),
+            "on several machines the stages of a replica must be threads of one rank: leave "
+            "`processes` out, and start one rank for each replica"));
+  CHECK(has(
+      refused({"parallel={pipeline: {stages: 2, data_parallel: 2}}",
+               "model=[flatten, {linear: 8}, batch_norm1d, {linear: 10}]", "sync_batch_norm=true"}),
+      "sums over several machines only if a replica has one device"));
+  CHECK(has(refused({"parallel={pipeline: {stages: 2, data_parallel: 3}}"}),
+            "2 ranks were started; 3 replicas of 2 stages take 6, one for each device, or 3, one "
+            "for each replica"));
+  CHECK(refused({"parallel={pipeline: {stages: 2, data_parallel: 2}}"}).empty());
   CHECK(refused({}).empty());
 }
 

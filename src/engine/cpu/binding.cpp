@@ -202,7 +202,11 @@ std::span<const Binding::Bound> Binding::instructions(const Piece& piece) const 
   const auto number = static_cast<size_t>(piece.piece);
   const size_t begin = number == 0 ? 0 : sync_points.at(number - 1) + 1;
   const size_t end = number < sync_points.size() ? sync_points[number] : all.size();
-  return std::span(all).subspan(begin, end - begin);
+  const std::span<const Bound> out = std::span(all).subspan(begin, end - begin);
+  const auto from = [&](size_t instruction) {
+    return std::ranges::lower_bound(out, instruction, {}, &Bound::instruction);
+  };
+  return {from(piece.range.begin), from(piece.range.end)};
 }
 
 Binding::SyncPoint Binding::sync_point(const Piece& piece) const {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -28,11 +29,18 @@ class Binding {
     std::byte* sums = nullptr;  // of the first shard; see Note [sync points] in program.h
     size_t sum_stride = 0;
   };
+  // Instructions [begin, end) of a part.
+  struct Range {
+    static constexpr size_t kEnd = std::numeric_limits<size_t>::max();  // of all parts
+    size_t begin = 0, end = kEnd;
+    bool is_whole() const { return begin == 0 && end == kEnd; }
+  };
   // A piece of a part on one stage. Sync points divide a stage's instructions into pieces: piece 0
-  // ends at the first sync point. See Note [sync points] in program.h.
+  // ends at the first sync point. See Note [sync points] in program.h. range: only these.
   struct Piece {
     Part part;
     int stage = 0, piece = 0;
+    Range range = {};
   };
 
   // Prepares the kernels of these parts and stages only. REQUIRES: the program, and the memory that

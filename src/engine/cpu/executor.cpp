@@ -29,6 +29,7 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
                    Link* link)
     : worker_(session, buffers, team, worker, clock, trace),
       bindings_(worker_),
+      backward_(worker_),
       sync_points_(worker_, bindings_),
       input_(worker_, *session.data.loader, samples.train),
       losses_(worker_, bindings_, input_),
@@ -82,10 +83,9 @@ void Executor::pass(StepRun run, size_t micro, const StepInput& input) {
 void Executor::execute(StepRun run, size_t micro, const StepInput& input) {
   switch (run[0].actor) {
     case PlanStep::Actor::shards:
-      if (worker_.session.plan.sync_points() > 0) return run_with_sync_points(run, micro, input);
-      for (const int g : worker_.own)
-        for (const PlanStep& s : run) act(s, g, micro, input);
-      return;
+      worker_.session.plan.sync_points() > 0 ? run_with_sync_points(run, micro, input)
+                                             : run_shards(run, micro, input);
+      return backward_.advance(run);
     case PlanStep::Actor::loss_device:
       for (const int g : worker_.own_loss)
         for (const PlanStep& s : run) act(s, g, micro, input);
@@ -100,7 +100,9 @@ void Executor::execute(StepRun run, size_t micro, const StepInput& input) {
           act(s, 0, micro, input);
       return;
     case PlanStep::Actor::leaders:
-      return exchange_with_hosts(run, input);
+      if (happens(run[0].when, micro, input.rows->micro.size(), input.measured))
+        exchange_with_hosts(run, input);
+      return;
     case PlanStep::Actor::gpus:
     case PlanStep::Actor::exchange:
     case PlanStep::Actor::hosts:
@@ -116,17 +118,26 @@ void Executor::exchange_with_hosts(StepRun run, const StepInput& input) {
       worker_.clocks.traced(s, 0, [&] { exchange_->run(s, input.number); });
 }
 
+void Executor::run_shards(StepRun run, size_t micro, const StepInput& input) {
+  for (const int g : worker_.own)
+    for (const PlanStep& s : run)
+      if (happens(s.when, micro, input.rows->micro.size(), input.measured)) act(s, g, micro, input);
+}
+
 void Executor::run_with_sync_points(StepRun run, size_t micro, const StepInput& input) {
   for (const PlanStep& s : run) {
-    const int sync_points = worker_.session.plan.sync_points(s);
+    if (!happens(s.when, micro, input.rows->micro.size(), input.measured)) continue;
+    const int sync_points = s.op == PlanOp::run ? worker_.session.plan.sync_points(s.part) : 0;
     if (memory_watch) memory_watch->begin(worker_.number, s);
-    sync_points_.run(sync_points, {.part = s.part,
-                                   .micro = input.rows->micro[micro],
-                                   .kind = program_kind(worker_.session, micro)});
+    sync_points_.run(sync_points,
+                     {.part = s.part,
+                      .micro = input.rows->micro[micro],
+                      .kind = program_kind(worker_.session, micro),
+                      .range = s.part == Part::backward ? backward_.range(s) : Binding::Range()});
     for (const int g : worker_.own)
       if (sync_points == 0)
         act(s, g, micro, input);
-      else if (s.part == Part::backward && micro == 0)
+      else if (s.part == Part::backward && micro == 0 && backward_.begins())
         gradients_.clear_empty(g, input.rows->micro[0]);
   }
 }
@@ -140,9 +151,9 @@ void Executor::do_step(const PlanStep& s, int group, size_t micro, const StepInp
     case PlanOp::load:
       return load(group, micro, input);
     case PlanOp::run:
-      return run_part(s.part, group, micro, input);
+      return run_part(s, group, micro, input);
     case PlanOp::compress:
-      return gradients_.compress(group);
+      return gradients_.compress(group, s.bucket);
     case PlanOp::sum:
       return sum(s, input);
     case PlanOp::decide:
@@ -162,12 +173,17 @@ void Executor::load(int group, size_t micro, const StepInput& input) {
     input_.load(*b, group, input, micro);
 }
 
-void Executor::run_part(Part part, int group, size_t micro, const StepInput& input) {
-  if (part == Part::prologue) return losses_.prologue(group, micro, input);
-  if (part == Part::loss) return losses_.run(group, micro, input);
+void Executor::run_part(const PlanStep& s, int group, size_t micro, const StepInput& input) {
+  if (s.part == Part::prologue) return losses_.prologue(group, micro, input);
+  if (s.part == Part::loss) return losses_.run(group, micro, input);
   const ProgramKind kind = program_kind(worker_.session, micro);
-  if (Binding* b = bindings_.find(group, input.rows->micro[micro], kind)) b->run(part);
-  if (part == Part::backward && micro == 0) gradients_.clear_empty(group, input.rows->micro[0]);
+  Binding* const b = bindings_.find(group, input.rows->micro[micro], kind);
+  if (s.part == Part::forward) {
+    if (b) b->run(Part::forward);
+    return;
+  }
+  if (b) b->run({.part = Part::backward, .range = backward_.range(s, group)});
+  if (micro == 0 && backward_.begins()) gradients_.clear_empty(group, input.rows->micro[0]);
 }
 
 void Executor::sum(const PlanStep& s, const StepInput& input) {

@@ -9,6 +9,7 @@
 
 #include "base/generator.h"
 #include "comm/team.h"
+#include "engine/cpu/backward_progress.h"
 #include "engine/cpu/batch_input.h"
 #include "engine/cpu/binding_table.h"
 #include "engine/cpu/dropout_masks.h"
@@ -62,12 +63,13 @@ class Executor : public StepExecutor {
   StepResult step(const StepInput& input);
   void pass(StepRun run, size_t micro, const StepInput& input);
   void execute(StepRun run, size_t micro, const StepInput& input);
-  void exchange_with_hosts(StepRun run, const StepInput& input);
+  void run_shards(StepRun run, size_t micro, const StepInput& input);
   void run_with_sync_points(StepRun run, size_t micro, const StepInput& input);
+  void exchange_with_hosts(StepRun run, const StepInput& input);
   void act(const PlanStep& s, int group, size_t micro, const StepInput& input);
   void do_step(const PlanStep& s, int group, size_t micro, const StepInput& input);
   void load(int group, size_t micro, const StepInput& input);
-  void run_part(Part part, int group, size_t micro, const StepInput& input);
+  void run_part(const PlanStep& s, int group, size_t micro, const StepInput& input);
   void update(const PlanStep& s, const StepInput& input);
   void sum(const PlanStep& s, const StepInput& input);
   void decide(const StepInput& input);
@@ -75,6 +77,7 @@ class Executor : public StepExecutor {
   CpuWorker worker_;
   std::optional<HostExchange> exchange_;  // empty: one host, or not the leader
   BindingTable bindings_;
+  BackwardProgress backward_;
   SyncPoints sync_points_;
   CpuBatchInput input_;
   std::optional<DropoutMasks> masks_;  // empty: this worker draws none

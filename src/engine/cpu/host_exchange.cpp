@@ -34,7 +34,12 @@ std::span<std::byte> bytes_of(T* first, size_t count) {
 }  // namespace
 
 HostExchange::HostExchange(const Session& session, const Buffers& buffers, Team team, Link& link)
-    : session_(session), buffers_(buffers), team_(team), link_(link), layout_(session) {
+    : session_(session),
+      buffers_(buffers),
+      team_(team),
+      link_(link),
+      layout_(session),
+      gradients_(layout_.slots()) {
   require(link.hosts() == hosts() && link.host() == host(), "a link between the session's hosts");
   set_shard_frames(results_, sizeof(Decisions), sizeof(Brought));
   squares_.begin.push_back(0);
@@ -108,7 +113,7 @@ void HostExchange::run(const PlanStep& s, uint64_t number) {
     case Quantity::results:
       return waits ? end_results(number) : begin_results(number);
     case Quantity::gradients:
-      return waits ? wait(gradients_[bucket % HostLayout::kSlots]) : begin_gradients(bucket);
+      return waits ? wait(gradients_[bucket % layout_.slots()]) : begin_gradients(bucket);
     case Quantity::squares:
       return waits ? end_squares() : begin_squares();
     case Quantity::weights:
@@ -165,7 +170,7 @@ void HostExchange::end_results(uint64_t step) {
 void HostExchange::begin_gradients(size_t bucket) {
   const ElementOwners& owners = layout_.owners();
   const Bucket own = owners.piece(bucket, host());
-  Requests& arriving = gradients_[bucket % HostLayout::kSlots];
+  Requests& arriving = gradients_[bucket % layout_.slots()];
   const std::vector<GradientPart>& parts = layout_.parts();
   for (int k = 1; k < hosts(); ++k)
     for (size_t p = 0; p < parts.size(); ++p)

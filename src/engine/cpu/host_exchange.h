@@ -3,7 +3,6 @@
 // make the same calls in the same order.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -97,8 +96,8 @@ class HostExchange {
   Link& link_;
   const HostLayout layout_;
   Frames results_, squares_, records_;
-  Requests frames_, sends_, weights_;                     // on their way
-  std::array<Requests, HostLayout::kSlots> gradients_{};  // of the buckets with each slot
+  Requests frames_, sends_, weights_;  // on their way
+  std::vector<Requests> gradients_;    // [slots] of the bucket in each slot
 };
 
 }  // namespace dpt

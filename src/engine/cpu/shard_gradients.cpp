@@ -37,13 +37,18 @@ void ShardGradients::clear_empty(int group, const MicroBatch& first, UpdateRange
                   range.count() * sizeof(float));
 }
 
-void ShardGradients::compress(int group) const {
+void ShardGradients::compress(int group, int bucket) const {
   const Rows shards = worker_.shards(group);
+  const Bucket only = bucket < 0 ? Bucket{0, worker_.buffers.sizes().stored}
+                                 : hosts_->owners().bucket(static_cast<size_t>(bucket));
   for (int64_t s = shards.begin; s < shards.end; ++s)
     for (int stage = 0; stage <= worker_.stages.last(); ++stage)
       if (worker_.stages.has(stage))
-        for (const UpdateRange& range : stage_stored_[static_cast<size_t>(stage)])
-          compressed_->write(static_cast<int>(s), range);
+        for (const UpdateRange& range : stage_stored_[static_cast<size_t>(stage)]) {
+          const size_t begin = std::max(range.begin, only.begin);
+          const size_t end = std::min(range.end, only.end);
+          if (begin < end) compressed_->write(static_cast<int>(s), {begin, end});
+        }
 }
 
 void ShardGradients::sum_own(size_t bucket) {

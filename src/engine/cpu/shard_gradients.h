@@ -27,8 +27,8 @@ class ShardGradients {
   void clear_empty(int group, const MicroBatch& first) const;
   void clear_empty(int group, const MicroBatch& first, int stage) const;
   // With `compress`: rounds the group's gradients of this worker's stages to halves, which other
-  // workers read.
-  void compress(int group) const;
+  // workers read. bucket: only that one; -1: all.
+  void compress(int group, int bucket = -1) const;
 
   // With several hosts: sums this worker's range of a bucket over the parts that this host sends.
   void sum_own(size_t bucket);

@@ -57,6 +57,19 @@ void SyncPoints::wait() {
   worker_.clocks.mark(PlanStepClock::waiting);
 }
 
+std::pair<int, int> SyncPoints::pieces(int count, const Run& run) const {
+  if (run.range.is_whole()) return {0, count};
+  const Program& any = programs_of(worker_.session, run.kind).begin()->second;
+  const std::vector<Instruction>& all = any.part(run.part);
+  const auto before = [&](size_t end) {
+    int out = 0;
+    for (size_t i = 0; i < std::min(end, all.size()); ++i)
+      out += all[i].sync_point && any.graph.nodes[all[i].node].stage == run.stage ? 1 : 0;
+    return out;
+  };
+  return {before(run.range.begin), before(run.range.end)};
+}
+
 // With several hosts and sums over all replicas, leaders exchange the sums of their shards.
 void SyncPoints::wait(const At& at) {
   wait();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "engine/cpu/binding_table.h"
@@ -22,21 +23,24 @@ class SyncPoints {
     ProgramKind kind = ProgramKind::train;
     int stage = 0;
     size_t chunk = 0;  // number of the micro-batch
+    Binding::Range range = {};
   };
   // Calls f(group, binding, piece) for each piece of a part with `count` sync points and each of
-  // the worker's shard groups, and sums between pieces. Does nothing if `count` is 0.
+  // the worker's shard groups, and sums between pieces. Does nothing if `count` is 0. With a range
+  // of instructions: for the pieces, and the sums, that have some of these.
   template <class F>
   void each_piece(int count, const Run& run, F f) {
     if (count == 0) return;
-    for (int piece = 0; piece <= count; ++piece) {
+    const auto [first, last] = pieces(count, run);
+    for (int piece = first; piece <= last; ++piece) {
       for (const int g : worker_.own)
         if (Binding* b = bindings_.find(g, run.micro, run.kind, run.chunk)) {
-          if (piece > 0)
+          if (piece > first)
             sum(g, b->sync_point({.part = run.part, .stage = run.stage, .piece = piece - 1}),
                 run.micro);
-          f(g, *b, Binding::Piece{run.part, run.stage, piece});
+          f(g, *b, Binding::Piece{run.part, run.stage, piece, run.range});
         }
-      if (piece < count) wait({.run = &run, .piece = piece});
+      if (piece < last) wait({.run = &run, .piece = piece});
     }
   }
   // Runs all pieces.
@@ -57,6 +61,7 @@ class SyncPoints {
     int piece;
   };
   void wait(const At& at);
+  std::pair<int, int> pieces(int count, const Run& run) const;  // the first and the last one
   std::vector<int> partners() const;
   void sum(int group, const Binding::SyncPoint& sync_point, const MicroBatch& micro);
 

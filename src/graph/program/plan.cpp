@@ -151,10 +151,13 @@ std::string name_of(const PlanStep& s) {
   return fmt::format("{}{}{}", name_of(s.op), what.empty() ? "" : " ", what);
 }
 
+int Plan::sync_points(Part part) const {
+  if (part == Part::forward) return forward_sync_points;
+  return part == Part::backward ? backward_sync_points : 0;
+}
+
 int Plan::sync_points(const PlanStep& s) const {
-  if (s.op != PlanOp::run || s.until > 0) return 0;
-  if (s.part == Part::forward) return forward_sync_points;
-  return s.part == Part::backward ? backward_sync_points : 0;
+  return s.op == PlanOp::run && s.until <= 0 ? sync_points(s.part) : 0;
 }
 
 int Plan::barriers(int64_t micro_batches) const {
@@ -165,14 +168,19 @@ int Plan::barriers(int64_t micro_batches) const {
   int64_t out = 0;
   for (const Steps* steps : {&begin, &prologue, &update}) out += count(*steps, When::always);
   out += count(micro, When::always) * micro_batches;
-  out += count(micro, When::between) * (micro_batches - 1);
+  out += count(micro, When::between) * (micro_batches - 1) + count(micro, When::last);
   return static_cast<int>(out);
 }
 
 bool Plan::splits_shards() const {
   int runs = 0;
+  // A divided backward part goes on with the last shard group of a worker, whose activations no
+  // other group has overwritten.
+  bool goes_on = false;
   each_run(micro, [&](std::span<const PlanStep> run) {
-    runs += run[0].actor == Actor::shards || run[0].actor == Actor::first ? 1 : 0;
+    const bool owners = run[0].actor == Actor::shards || run[0].actor == Actor::first;
+    runs += owners && !goes_on ? 1 : 0;
+    goes_on = goes_on || std::ranges::any_of(run, [](const PlanStep& s) { return s.until >= 0; });
   });
   return sync_points() > 0 || !schedule.empty() || runs > 1;
 }

@@ -37,10 +37,12 @@ struct Bucket {
 
 // What a plan step does.
 enum class PlanOp : uint8_t {
-  load,             // gather the samples, convert and transform them: input and target
-  load_targets,     // targets only, for the prologue
-  draw_masks,       // draw dropout masks from PyTorch's generator, in PyTorch's order
-  run,              // run the instructions of a part; `until`: to the last that makes this bucket
+  load,          // gather the samples, convert and transform them: input and target
+  load_targets,  // targets only, for the prologue
+  draw_masks,    // draw dropout masks from PyTorch's generator, in PyTorch's order
+  // Run the instructions of a part. `until`: from where the step before it in the micro-batch has
+  // ended to the last instruction that makes this bucket.
+  run,
   add_gradients,    // add the gradients of a later micro-batch to the sum of those before
   round_gradients,  // round gradients to the half of `compress`, where there is no exchange
   compress,         // convert the shard's stored gradients to halves, which other workers read
@@ -146,9 +148,12 @@ struct Plan {
 
   int sync_points() const { return forward_sync_points + backward_sync_points; }
   int sync_points(const PlanStep& step) const;
+  int sync_points(Part part) const;
   // Barriers of a step that is not measured, without those at sync points.
   int barriers(int64_t micro_batches) const;
-  bool splits_shards() const;  // a shard's activations must outlive a run of steps
+  // The activations of a shard group must outlive a run of steps. A worker with several groups
+  // divides the backward part of its last one only.
+  bool splits_shards() const;
   std::string str() const;
 };
 
