@@ -64,8 +64,9 @@ struct Host {
   std::unique_ptr<CountingLink> link;
 };
 
+// Null: the spec is refused for the reasons in `refused`.
 std::unique_ptr<Host> make_host(const std::string& yaml, const std::vector<std::string>& overrides,
-                                const SessionQuery& query) {
+                                const SessionQuery& query, std::string& refused) {
   auto out = std::make_unique<Host>();
   const Folder folder;
   folder.write("t.yaml", yaml);
@@ -74,7 +75,8 @@ std::unique_ptr<Host> make_host(const std::string& yaml, const std::vector<std::
   Node tree;
   Spec spec = load_spec(folder.file("t.yaml"), overrides, registries(), files, d, &tree);
   if (d.ok()) out->session = make_session(std::move(spec), query, d);
-  REQUIRE_MESSAGE(out->session, d.render());
+  refused = d.render();
+  if (!out->session) return nullptr;
   out->resolved_spec = to_yaml(tree);
   const Session& s = *out->session;
   const SharedLayout layout(s);
@@ -207,7 +209,7 @@ HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
   const size_t count = settings.ranks.size();
   std::optional<MemoryNetwork> network;
   if (count > 1) network.emplace(static_cast<int>(count));
-  if (settings.reorder > 0) network->reorder(settings.reorder);
+  if (network && settings.reorder > 0) network->reorder(settings.reorder);
   HostRun out;
   out.outcomes.resize(count);
   out.evaluations.resize(count);
@@ -217,7 +219,11 @@ HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
   for (size_t h = 0; h < count; ++h) {
     if (count > 1)
       query.hosts = {.first_ranks = first_ranks, .host = static_cast<int>(h), .cores_per_rank = 1};
-    hosts.push_back(make_host(yaml, overrides, query));
+    hosts.push_back(make_host(yaml, overrides, query, out.refused));
+    if (!hosts.back()) {
+      REQUIRE_MESSAGE(settings.may_refuse, out.refused);
+      return out;
+    }
     Host& host = *hosts.back();
     const Session& s = *host.session;
     if (count > 1)
@@ -248,7 +254,9 @@ HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
   out.steps = first.batches.train->steps();
   if (first.devices.cpus_span_hosts()) {
     const HostLayout layout(first);
-    out.of_step = exchange_bytes(layout.parts(), layout.owners(), 0);
+    for (size_t h = 0; h < count; ++h)
+      out.of_step.push_back(exchange_bytes(layout.parts(), layout.owners(), static_cast<int>(h)));
+    out.sent_in_backward = layout.made_after().size();
     out.counted = counted_traffic(first);
   }
   return out;

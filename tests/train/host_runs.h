@@ -20,9 +20,11 @@ struct HostRun {
   std::vector<std::string> errors;      // what ended each host; empty: nothing
   // Of each host: payload bytes, and messages sent or received, whichever are more.
   std::vector<uint64_t> sent, received, messages;
-  int64_t steps = 0;                 // of each epoch
-  ExchangeBytes of_step{};           // what the first host sends in a step, by its layout
-  std::vector<HostTraffic> counted;  // of each host in a step, by the plan
+  int64_t steps = 0;                   // of each epoch
+  std::vector<ExchangeBytes> of_step;  // what each host sends in a step, by the first one's layout
+  std::vector<HostTraffic> counted;    // of each host in a step, by the plan
+  size_t sent_in_backward = 0;         // buckets, by the first one's layout
+  std::string refused;                 // the errors of the spec on these hosts; then nothing ran
 };
 
 struct HostRunSettings {
@@ -33,9 +35,10 @@ struct HostRunSettings {
   // For `device: cuda`: open the GPU of a worker, numbered over all hosts, to train, and to
   // evaluate the trained weights. Empty: CPUs.
   OpenGpu gpus = {}, test_gpus = {};
+  bool may_refuse = false;  // the spec may be one that is refused on these hosts
 };
 
-// yaml: a whole spec with `parallel: ddp`.
+// yaml: a whole spec with `parallel: ddp`, or with a pipeline whose stages are threads.
 HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
                      const std::vector<std::string>& overrides = {});
 

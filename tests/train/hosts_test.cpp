@@ -1,7 +1,9 @@
 // The promise of several hosts: the bits of one process, however shards are split over hosts, ranks
 // and workers.
 #include <algorithm>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -196,18 +198,154 @@ TEST_CASE("hosts: a run goes on from its checkpoint on another number of hosts")
   }
 }
 
-TEST_CASE("hosts: a host sends 2 (N - 1) / N of its gradients' bytes, and little else") {
-  const std::vector<std::string> large = {"model=[flatten, {linear: 3000}, {linear: 10}]",
-                                          "evaluate=false", "steps=2"};
-  const HostRun none =
-      run_on_hosts(spec(), {.ranks = {1, 1}},
-                   {"model=[flatten, {linear: 3000}, {linear: 10}]", "evaluate=false", "steps=1"});
-  const HostRun two = run_on_hosts(spec(), {.ranks = {1, 1}}, large);
-  const double gradients = 4.0 * static_cast<double>(two.weights[1].size());
-  const auto of_step = static_cast<double>(two.sent[0] - none.sent[0]);
-  CHECK(of_step <= 1.05 * gradients);  // 2 (N - 1) / N is 1
-  // The rest are the results of four shards, and the stop word.
-  CHECK(two.sent[0] - none.sent[0] == two.of_step.gradients + two.of_step.weights + 16 + 4 * 16);
+// Bytes that each host sends in a step: what two steps send more than one.
+struct StepBytes {
+  std::vector<double> sent;                // [hosts]
+  std::vector<ExchangeBytes> of_layout{};  // [hosts]
+  double gradients = 0;                    // of one host
+};
+
+StepBytes bytes_of_step(int hosts, int shards) {
+  const auto run = [&](const char* steps) {
+    return run_on_hosts(spec(), {.ranks = Ranks(static_cast<size_t>(hosts), 1)},
+                        {"model=[flatten, {linear: 3000}, {linear: 10}]", "evaluate=false",
+                         fmt::format("reproducible.shards={}", shards), steps});
+  };
+  const HostRun one = run("steps=1"), two = run("steps=2");
+  StepBytes out{.sent = {}, .of_layout = two.of_step};
+  out.gradients = 4.0 * static_cast<double>(two.weights[1].size());
+  for (size_t h = 0; h < two.sent.size(); ++h)
+    out.sent.push_back(static_cast<double>(two.sent[h] - one.sent[h]));
+  return out;
+}
+
+// The rest are the results of the host's shards, and the stop word, for each other host.
+TEST_CASE("hosts: with one part, a host sends 2 (N - 1) / N of its gradients' bytes") {
+  for (const int hosts : {2, 3, 4, 8}) {
+    CAPTURE(hosts);
+    const int shards = hosts == 3 ? 6 : 8;
+    const StepBytes bytes = bytes_of_step(hosts, shards);
+    const double least = 2.0 * (hosts - 1) / hosts * bytes.gradients;
+    for (size_t h = 0; h < bytes.sent.size(); ++h) {
+      CAPTURE(bytes.sent[h] / least);
+      CHECK(bytes.sent[h] <= 1.05 * least);
+      const ExchangeBytes& of = bytes.of_layout[h];
+      CHECK(bytes.sent[h] == static_cast<double>(of.gradients + of.weights) +
+                                 (hosts - 1) * (16.0 + 16.0 * shards / hosts));
+    }
+  }
+}
+
+// Eight shards on three hosts: 0 to 2, 3 to 5, and 6 and 7. The first two are two subtrees each, so
+// these hosts send twice the gradients: 3/2 of what one part takes, with the weights.
+TEST_CASE("hosts: with two parts, a host sends its gradients twice") {
+  const StepBytes bytes = bytes_of_step(3, 8);
+  const double least = 2.0 * 2 / 3 * bytes.gradients;
+  // 0.1 %: the results of three shards, and pieces that end at cache lines.
+  const auto ratio = [&](size_t host) { return bytes.sent[host] / least; };
+  CHECK(ratio(0) == doctest::Approx(1.5).epsilon(0.001));
+  CHECK(ratio(1) == doctest::Approx(1.5).epsilon(0.001));
+  CHECK(ratio(2) == doctest::Approx(1).epsilon(0.001));
+}
+
+// Buckets of 4 KiB, of which some are complete before the first layers' gradients are.
+TEST_CASE("hosts: buckets that are sent during the backward pass have the same bits") {
+  const std::vector<std::string> model = {
+      "model=[flatten, {linear: 30}, gelu, {linear: 200}, gelu, {linear: 10}]"};
+  const auto with = [&](const char* compress, std::vector<std::string> more) {
+    more.insert(more.end(), model.begin(), model.end());
+    more.push_back(fmt::format("parallel={{ddp: {{bucket_cap_mb: 0.00390625{}}}}}", compress));
+    return more;
+  };
+  struct Case {
+    const char *more, *compress, *cores;
+  };
+  for (const Case& c :
+       {Case{"", "", "1"}, Case{"accumulate: 3\n", "", "1"}, Case{"", ", compress: bf16", "2"},
+        Case{"accumulate: 2\n", ", compress: fp16", "1"}, Case{"ema: 0.9\n", "", "2"}}) {
+    CAPTURE(c.more);
+    CAPTURE(c.compress);
+    const std::string plain =
+        fmt::format("parallel={{ddp: {{{}}}}}", *c.compress ? c.compress + 2 : "");
+    const HostRun one = run_on_hosts(spec(c.more), {.ranks = {1}}, {model[0], plain});
+    for (const Ranks& ranks : std::vector<Ranks>{{1, 1}, {2, 1, 3}}) {
+      const HostRun several = run_on_hosts(spec(c.more), {.ranks = ranks, .reorder = 3},
+                                           with(c.compress, {std::string("cores=") + c.cores}));
+      CHECK(several.sent_in_backward > 1);
+      same_run(one, several);
+    }
+  }
+}
+
+// Norm partials are of 4096 elements, so these buckets have 32 KiB for two hosts.
+TEST_CASE("hosts: clipping and loss scaling wait for buckets that are sent before") {
+  const std::vector<std::string> model = {
+      "model=[flatten, {linear: 200}, gelu, {linear: 200}, gelu, {linear: 10}]"};
+  for (const char* more : {"clip_grad_norm: 0.05\n",
+                           "precision: {fp16: {emulate: true, init_scale: "
+                           "1073741824, growth_interval: 5}}\n"}) {
+    const HostRun one = run_on_hosts(spec(more), {.ranks = {1}}, model);
+    const HostRun two = run_on_hosts(spec(more), {.ranks = {2, 1}},
+                                     {model[0], "parallel={ddp: {bucket_cap_mb: 0.001}}"});
+    CHECK(two.sent_in_backward > 1);
+    same_run(one, two);
+  }
+}
+
+// Sums over the samples of a rank, at sync points between which buckets are complete.
+TEST_CASE("hosts: batch norm of each rank, with buckets that are sent during the backward pass") {
+  const std::vector<std::string> model = {
+      "model=[flatten, {linear: 40}, batch_norm1d, gelu, {linear: 40}, batch_norm1d, gelu, "
+      "{linear: 100}, gelu, {linear: 10}]",
+      "cores=2", "data.batch_size=48"};
+  for (const char* more : {"", "accumulate: 2\n"}) {
+    CAPTURE(more);
+    const HostRun one = run_on_hosts(spec(more), {.ranks = {4}}, model);
+    std::vector<std::string> small = model;
+    small.emplace_back("parallel={ddp: {bucket_cap_mb: 0.00390625}}");
+    for (const Ranks& ranks : std::vector<Ranks>{{2, 2}, {1, 3}}) {
+      const HostRun several = run_on_hosts(spec(more), {.ranks = ranks}, small);
+      CHECK(several.sent_in_backward > 1);
+      same_run(one, several);
+    }
+  }
+}
+
+TEST_CASE("hosts: replicas of a pipeline on several hosts have the bits of one process") {
+  const auto pipeline = [](int replicas, const char* more = "") {
+    return fmt::format("parallel={{pipeline: {{stages: 2, chunks: 3, data_parallel: {}{}}}}}",
+                       replicas, more);
+  };
+  const HostRun one = run_on_hosts(spec(), {.ranks = {1}}, {pipeline(1)});
+  same_run(one, run_on_hosts(spec(), {.ranks = {1}}, {"accumulate=3"}));
+  for (const Ranks& ranks : std::vector<Ranks>{{1, 1}, {2, 1}, {1, 2, 2}}) {
+    const int replicas = std::accumulate(ranks.begin(), ranks.end(), 0);
+    CAPTURE(replicas);
+    same_run(one, run_on_hosts(spec(), {.ranks = ranks}, {pipeline(replicas)}));
+    same_run(one, run_on_hosts(spec(), {.ranks = ranks},
+                               {pipeline(replicas, ", bucket_cap_mb: 0.002"), "cores=2"}));
+  }
+  const HostRun clipped =
+      run_on_hosts(spec("clip_grad_norm: 0.05\n"), {.ranks = {1}}, {pipeline(1), "evaluate=false"});
+  same_run(clipped, run_on_hosts(spec("clip_grad_norm: 0.05\n"), {.ranks = {1, 1}},
+                                 {pipeline(2, ", schedule: gpipe, checkpoint: except_last"),
+                                  "evaluate=false"}));
+}
+
+TEST_CASE("hosts: layers on several devices of each rank have the bits of one device") {
+  const HostRun one =
+      run_on_hosts(spec(), {.ranks = {1}}, {"model=[flatten, {linear: 19}, gelu, {linear: 10}]"});
+  same_run(one, run_on_hosts(spec(), {.ranks = {1, 2}},
+                             {"model=[flatten, {linear: 19}, gelu, {linear: 10, device: 1}]"}));
+}
+
+// Direct exchange works for any number of hosts; 65 of them also have three of the tree's levels
+// with parts of unequal sizes.
+TEST_CASE("hosts: more than 64 hosts") {
+  const std::vector<std::string> small = {"model=[flatten, {linear: 10}]", "reproducible.shards=67",
+                                          "data.batch_size=70", "steps=2"};
+  const HostRun one = run_on_hosts(spec(), {.ranks = {1}}, small);
+  same_run(one, run_on_hosts(spec(), {.ranks = Ranks(65, 1)}, small));
 }
 
 TEST_CASE("hosts: what a step exchanges is what is counted from its plan") {
