@@ -6,7 +6,7 @@ set -u
 usage() {
   cat <<'TEXT'
 Usage: tools/fuzz.sh [TARGET...] [--seconds N] [-j N]
-  TARGET       spec idx idx_gzip npy csv cifar image safetensors json state hosts; default: all of them
+  TARGET       spec idx idx_gzip npy csv cifar image safetensors torch_file json state hosts; default: all of them
   --seconds N  how long each runs (30)
   -j N         compile with N processes (as many as there are cores)
 To make a finding a test, fix the bug, then copy the file to tests/fuzz/corpus/TARGET/found-NAME.
@@ -19,7 +19,8 @@ while [ $# -gt 0 ]; do
     --seconds) seconds=${2:-} && shift ;;
     -j) jobs=${2:-} && shift ;;
     -h | --help) usage; exit 0 ;;
-    spec | idx | idx_gzip | npy | csv | cifar | image | safetensors | json | state | hosts) targets+=("$1") ;;
+    spec | idx | idx_gzip | npy | csv | cifar | image | safetensors | torch_file | json | state | hosts)
+      targets+=("$1") ;;
     *) printf 'fuzz.sh: unknown target or option %s\n' "$1" >&2; usage >&2; exit 2 ;;
   esac
   shift
@@ -27,7 +28,7 @@ done
 case $seconds:$jobs in
   *[!0-9:]* | :* | *: | 0:* | *:0) printf 'fuzz.sh: --seconds and -j need numbers above 0\n' >&2; exit 2 ;;
 esac
-[ ${#targets[@]} -gt 0 ] || targets=(spec idx idx_gzip npy csv cifar image safetensors json state hosts)
+[ ${#targets[@]} -gt 0 ] || targets=(spec idx idx_gzip npy csv cifar image safetensors torch_file json state hosts)
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 build="build-test/fuzz"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -173,7 +174,7 @@ std::string partial_weights_text(const RunSettings& settings, const CompiledMode
 void check_weights_file(const Spec& spec) {
   if (spec.initial_weights.empty()) return;
   try {
-    const SafeTensorsFile readable(spec.initial_weights);
+    (void)open_tensor_file(spec.initial_weights);
   } catch (Error& e) {
     e.during("reading `initial_weights`");
     throw;
@@ -183,17 +184,17 @@ void check_weights_file(const Spec& spec) {
 void check_weight_values(const RunSettings& settings, const CompiledModel& model) {
   if (settings.spec.initial_weights.empty()) return;
   naming_the_key(settings, [&] {
-    const SafeTensorsFile file(settings.spec.initial_weights);
+    const std::unique_ptr<const TensorFile> file = open_tensor_file(settings.spec.initial_weights);
     std::vector<std::string> taken;
     if (settings.spec.partial_weights)
       taken = fitting_tensors(model, settings.spec.initial_weights, Fault::data).names;
     std::vector<float> values;
-    for (const SafeTensorsFile::Entry& e : file.entries()) {
+    for (const TensorFile::Entry& e : file->entries()) {
       if (e.desc.dtype != DType::f32) continue;
       if (settings.spec.partial_weights && std::ranges::find(taken, e.name) == taken.end())
         continue;
       values.resize(static_cast<size_t>(e.desc.shape.elements()));
-      file.read(e, std::as_writable_bytes(std::span(values)));
+      file->read(e, std::as_writable_bytes(std::span(values)));
       const auto broken = std::ranges::count_if(values, [](float v) { return !std::isfinite(v); });
       if (broken > 0)
         fail(Fault::data,

@@ -1,6 +1,7 @@
 #include "checkpoint/named_tensors.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <span>
 
@@ -20,18 +21,22 @@ struct Home {
   TensorDesc of_file() const { return {desc.dtype, desc.shape}; }
 };
 
-// Every program has parameters and buffers at the same offsets. `weights` may be null if nothing is
-// read or written.
-std::vector<Home> homes_of_model(const CompiledModel& model, float* weights) {
-  const auto& location = model.programs.begin()->second.location;
+// `weights` may be null if nothing is read or written.
+std::vector<Home> homes_of(const Graph& graph, const std::vector<Location>& location,
+                           float* weights) {
   std::vector<Home> out;
-  for (ValueId v : model.graph.state())
-    out.push_back({.name = model.graph[v].name,
-                   .desc = model.graph[v].desc,
+  for (ValueId v : graph.state())
+    out.push_back({.name = graph[v].name,
+                   .desc = graph[v].desc,
                    .memory = weights ? reinterpret_cast<std::byte*>(weights) +
                                            location[static_cast<size_t>(v)].offset
                                      : nullptr});
   return out;
+}
+
+// Every program has parameters and buffers at the same offsets.
+std::vector<Home> homes_of_model(const CompiledModel& model, float* weights) {
+  return homes_of(model.graph, model.programs.begin()->second.location, weights);
 }
 
 std::vector<Home> homes_of_states(const RunSettings& settings, const CompiledModel& model,
@@ -68,8 +73,8 @@ NamedTensors tensors(const std::vector<Home>& homes) {
 }
 
 // torch.nn.DataParallel prefixes every name with "module.".
-const SafeTensorsFile::Entry* find(const SafeTensorsFile& file, const std::string& name) {
-  const SafeTensorsFile::Entry* e = file.find(name);
+const TensorFile::Entry* find(const TensorFile& file, const std::string& name) {
+  const TensorFile::Entry* e = file.find(name);
   return e ? e : file.find("module." + name);
 }
 
@@ -86,15 +91,15 @@ const std::string kAverage = "." + std::string(kAverageState);
 
 // Why the file does not hold exactly these tensors, judging by its header; empty if it does.
 // `found` receives the file's entry for each tensor, null if it is missing.
-std::string misfit(const SafeTensorsFile& file, const std::vector<Home>& homes,
-                   std::string_view whose, std::vector<const SafeTensorsFile::Entry*>& found) {
+std::string misfit(const TensorFile& file, const std::vector<Home>& homes, std::string_view whose,
+                   std::vector<const TensorFile::Entry*>& found) {
   const bool averages =
       std::ranges::any_of(homes, [](const Home& h) { return h.name.ends_with(kAverage); });
   std::vector<std::string> missing, extra, other;
-  std::set<const SafeTensorsFile::Entry*> used;
+  std::set<const TensorFile::Entry*> used;
   for (const Home& h : homes) {
     const TensorDesc wanted = h.of_file();
-    const SafeTensorsFile::Entry* e = found.emplace_back(find(file, h.name));
+    const TensorFile::Entry* e = found.emplace_back(find(file, h.name));
     used.insert(e);
     if (!e)
       missing.push_back(h.name);
@@ -103,7 +108,7 @@ std::string misfit(const SafeTensorsFile& file, const std::vector<Home>& homes,
                                   name_of(e->desc.dtype), e->desc.shape.str(), whose,
                                   name_of(wanted.dtype), wanted.shape.str()));
   }
-  for (const SafeTensorsFile::Entry& e : file.entries())
+  for (const TensorFile::Entry& e : file.entries())
     if (const bool ignored = whose == kOptimizer && !averages && e.name.ends_with(kAverage);
         !used.contains(&e) && !ignored)
       extra.push_back(e.name);
@@ -116,20 +121,19 @@ std::string misfit(const SafeTensorsFile& file, const std::vector<Home>& homes,
 }
 
 // The file's entry for each tensor. Throws Error{fault} if the file does not hold exactly these.
-std::vector<const SafeTensorsFile::Entry*> fitting(const SafeTensorsFile& file,
-                                                   const std::string& path,
-                                                   const std::vector<Home>& homes,
-                                                   std::string_view whose, Fault fault,
-                                                   std::string_view remedy) {
-  std::vector<const SafeTensorsFile::Entry*> found;
+std::vector<const TensorFile::Entry*> fitting(const TensorFile& file, const std::string& path,
+                                              const std::vector<Home>& homes,
+                                              std::string_view whose, Fault fault,
+                                              std::string_view remedy) {
+  std::vector<const TensorFile::Entry*> found;
   if (const std::string why = misfit(file, homes, whose, found); !why.empty())
     fail(fault, "{} does not fit the {}: {}{}", path, whose, why, remedy);
   return found;
 }
 
 // found: the file's entry for each tensor; null: the tensor keeps its values.
-void read(const SafeTensorsFile& file, const std::vector<Home>& homes,
-          const std::vector<const SafeTensorsFile::Entry*>& found) {
+void read(const TensorFile& file, const std::vector<Home>& homes,
+          const std::vector<const TensorFile::Entry*>& found) {
   std::vector<std::byte> bytes;
   for (size_t i = 0; i < homes.size(); ++i) {
     if (found[i] == nullptr) continue;
@@ -148,23 +152,23 @@ void read(const SafeTensorsFile& file, const std::vector<Home>& homes,
 
 void read(const std::string& path, const std::vector<Home>& homes, std::string_view whose,
           Fault fault, std::string_view remedy) {
-  const SafeTensorsFile file(path);
-  read(file, homes, fitting(file, path, homes, whose, fault, remedy));
+  const std::unique_ptr<const TensorFile> file = open_tensor_file(path);
+  read(*file, homes, fitting(*file, path, homes, whose, fault, remedy));
 }
 
 // What a file holds of a model.
 struct Overlap {
   // The file's entry for each tensor; null if it is missing or does not fit.
-  std::vector<const SafeTensorsFile::Entry*> found;
+  std::vector<const TensorFile::Entry*> found;
   std::vector<std::string> missing, other, unused;
 };
 
-Overlap overlap(const SafeTensorsFile& file, const std::vector<Home>& homes) {
+Overlap overlap(const TensorFile& file, const std::vector<Home>& homes) {
   Overlap out;
-  std::set<const SafeTensorsFile::Entry*> used;
+  std::set<const TensorFile::Entry*> used;
   for (const Home& h : homes) {
     const TensorDesc wanted = h.of_file();
-    const SafeTensorsFile::Entry* e = find(file, h.name);
+    const TensorFile::Entry* e = find(file, h.name);
     used.insert(e);
     const bool fits = e && e->desc == wanted;
     out.found.push_back(fits ? e : nullptr);
@@ -178,7 +182,7 @@ Overlap overlap(const SafeTensorsFile& file, const std::vector<Home>& homes) {
                                       wanted.shape.str(), name_of(e->desc.dtype),
                                       e->desc.shape.str()));
   }
-  for (const SafeTensorsFile::Entry& e : file.entries())
+  for (const TensorFile::Entry& e : file.entries())
     if (!used.contains(&e)) out.unused.push_back(e.name);
   return out;
 }
@@ -194,7 +198,7 @@ std::string text_of(const Overlap& o, const std::string& path) {
 }
 
 // Throws Error{fault} if nothing fits.
-Overlap some_overlap(const SafeTensorsFile& file, const std::vector<Home>& homes,
+Overlap some_overlap(const TensorFile& file, const std::vector<Home>& homes,
                      const std::string& path, Fault fault) {
   Overlap out = overlap(file, homes);
   if (std::ranges::count(out.found, nullptr) == std::ssize(out.found))
@@ -218,23 +222,28 @@ void read_model(const CompiledModel& model, const std::string& path, const Buffe
   read(path, homes_of_model(model, buffers.weights()), "model", fault, remedy);
 }
 
+void read_weights(const Graph& graph, const std::vector<Location>& location, float* weights,
+                  const std::string& path, Fault fault) {
+  read(path, homes_of(graph, location, weights), "model", fault, "");
+}
+
 void check_model(const CompiledModel& model, const std::string& path, Fault fault,
                  std::string_view remedy) {
-  fitting(SafeTensorsFile(path), path, homes_of_model(model, nullptr), "model", fault, remedy);
+  fitting(*open_tensor_file(path), path, homes_of_model(model, nullptr), "model", fault, remedy);
 }
 
 void read_fitting(const CompiledModel& model, const std::string& path, const Buffers& buffers,
                   Fault fault) {
-  const SafeTensorsFile file(path);
+  const std::unique_ptr<const TensorFile> file = open_tensor_file(path);
   const std::vector<Home> homes = homes_of_model(model, buffers.weights());
-  read(file, homes, some_overlap(file, homes, path, fault).found);
+  read(*file, homes, some_overlap(*file, homes, path, fault).found);
 }
 
 FittingTensors fitting_tensors(const CompiledModel& model, const std::string& path, Fault fault) {
-  const SafeTensorsFile file(path);
-  const Overlap all = some_overlap(file, homes_of_model(model, nullptr), path, fault);
+  const std::unique_ptr<const TensorFile> file = open_tensor_file(path);
+  const Overlap all = some_overlap(*file, homes_of_model(model, nullptr), path, fault);
   FittingTensors out{.names = {}, .text = text_of(all, path)};
-  for (const SafeTensorsFile::Entry* e : all.found)
+  for (const TensorFile::Entry* e : all.found)
     if (e) out.names.push_back(e->name);
   return out;
 }
@@ -249,9 +258,9 @@ bool read_states(const RunSettings& settings, const CompiledModel& model, const 
 }
 
 bool has_averages(const std::string& path) {
-  const SafeTensorsFile file(path);
-  return std::ranges::any_of(
-      file.entries(), [](const SafeTensorsFile::Entry& e) { return e.name.ends_with(kAverage); });
+  const std::unique_ptr<const TensorFile> file = open_tensor_file(path);
+  return std::ranges::any_of(file->entries(),
+                             [](const TensorFile::Entry& e) { return e.name.ends_with(kAverage); });
 }
 
 }  // namespace dpt

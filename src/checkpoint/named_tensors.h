@@ -34,6 +34,10 @@ NamedTensors state_tensors(const RunSettings& settings, const CompiledModel& mod
 // with the remedy.
 void read_model(const CompiledModel& model, const std::string& path, const Buffers& buffers,
                 Fault fault, std::string_view remedy = "");
+// The same without a session. location: of each value in a program of the graph; weights: where
+// Arena::weights begins.
+void read_weights(const Graph& graph, const std::vector<Location>& location, float* weights,
+                  const std::string& path, Fault fault);
 // Throws the same error for a file that does not fit, reading its header only.
 void check_model(const CompiledModel& model, const std::string& path, Fault fault,
                  std::string_view remedy = "");

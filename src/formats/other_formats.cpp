@@ -47,7 +47,7 @@ std::string other_format(std::span<const std::byte> head, const std::string& pat
     if (first_name(text).ends_with(".npy")) return of_numpy(".npz", path);
     // torch.save: the first file is NAME/data.pkl; older TorchScript: NAME/version or NAME/code.
     if (first_name(text).find('/') != std::string_view::npos) return of_torch(path);
-    return "a ZIP archive; give the safetensors file itself";
+    return "a ZIP archive; give the weights file itself";
   }
   // torch.save's legacy format: a pickle that begins with the number 0x1950a86a20f9469cfc6c.
   if (text.starts_with("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv))

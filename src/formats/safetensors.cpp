@@ -2,17 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <new>
 #include <set>
-#include <system_error>
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/fail.h"
-#include "base/files.h"
 #include "base/units.h"
 #include "formats/other_formats.h"
 #include "formats/safetensors_header.h"
@@ -22,38 +15,23 @@ namespace {
 
 constexpr uint64_t kMostHeader = 16 * kMiB;
 
-std::string reason() { return std::generic_category().message(errno); }
-
-// pread(), not mmap(): if the file shrinks while mapped, reading it kills the process (SIGBUS).
-void read_at(int fd, uint64_t offset, std::span<std::byte> out, const std::string& path) {
-  while (!out.empty()) {
-    const ssize_t n = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0)
-      fail(Fault::data, "{} cannot be read at offset {}: {}", path, offset,
-           n < 0 ? reason() : "it ends");
-    out = out.subspan(static_cast<size_t>(n));
-    offset += static_cast<uint64_t>(n);
-  }
-}
-
 std::shared_ptr<std::byte[]> allocate(size_t bytes) {
   constexpr std::align_val_t kAlign{kTensorAlignment};
   auto* memory = static_cast<std::byte*>(::operator new[](std::max<size_t>(bytes, 1), kAlign));
   return {memory, [](std::byte* p) { ::operator delete[](p, std::align_val_t{kTensorAlignment}); }};
 }
 
-// Throws for a header length that the file (`size` bytes) cannot hold. Usually the file has another
+// Throws for a header length that the file cannot hold. Usually the file has another
 // format, which the message names.
-[[noreturn]] void refuse_header(int fd, const std::string& path, uint64_t size,
-                                uint64_t header_bytes) {
-  std::vector<std::byte> head(std::min<uint64_t>(size, kFormatBytes));
-  read_at(fd, 0, head, path);
+[[noreturn]] void refuse_header(const RandomAccessFile& file, uint64_t header_bytes) {
+  const std::string& path = file.path();
+  std::vector<std::byte> head(std::min<uint64_t>(file.size(), kFormatBytes));
+  file.read(0, head);
   if (const std::string format = other_format(head, path); !format.empty())
     fail(Fault::data, "{} is not a safetensors file but {}", path, format);
   fail(Fault::data,
        "{} is not a safetensors file or is cut short: a header of {} bytes in a file of {}", path,
-       header_bytes, size);
+       header_bytes, file.size());
 }
 
 // Checks that the tensors cover the data without gaps or overlaps and that no name repeats.
@@ -80,46 +58,29 @@ void check_cover(std::vector<SafeTensorsHeader::Row>& rows, uint64_t bytes,
 
 }  // namespace
 
-SafeTensorsFile::SafeTensorsFile(const std::string& path)
-    : path_(path), fd_(open_regular_file(path)) {
-  try {
-    struct stat status {};
-    if (::fstat(fd_, &status) != 0) fail(Fault::data, "{} cannot be read: {}", path, reason());
-    const auto size = static_cast<uint64_t>(status.st_size);
-    std::array<std::byte, 8> length{};
-    if (size < length.size())
-      fail(Fault::data, "{} is too short for a safetensors file: {} bytes", path, size);
-    read_at(fd_, 0, length, path);
-    uint64_t header_bytes = 0;
-    for (size_t i = length.size(); i-- > 0;)
-      header_bytes = header_bytes << 8 | std::to_integer<uint64_t>(length[i]);
-    if (header_bytes > std::min(kMostHeader, size - 8))
-      refuse_header(fd_, path, size, header_bytes);
-    std::string json(header_bytes, '\0');
-    read_at(fd_, 8, std::as_writable_bytes(std::span(json)), path);
-    SafeTensorsHeader header = parse_safetensors_header(json, path);
-    const uint64_t data = 8 + header_bytes;
-    check_cover(header.rows, size - data, path);
-    for (auto& row : header.rows)
-      entries_.push_back(
-          {.name = std::move(row.name), .desc = row.desc, .offset = data + row.begin});
-    metadata_ = std::move(header.metadata);
-  } catch (...) {
-    ::close(fd_);
-    throw;
-  }
+SafeTensorsFile::SafeTensorsFile(const std::string& path) : file_(path) {
+  const uint64_t size = file_.size();
+  std::array<std::byte, 8> length{};
+  if (size < length.size())
+    fail(Fault::data, "{} is too short for a safetensors file: {} bytes", path, size);
+  file_.read(0, length);
+  uint64_t header_bytes = 0;
+  for (size_t i = length.size(); i-- > 0;)
+    header_bytes = header_bytes << 8 | std::to_integer<uint64_t>(length[i]);
+  if (header_bytes > std::min(kMostHeader, size - 8)) refuse_header(file_, header_bytes);
+  std::string json(header_bytes, '\0');
+  file_.read(8, std::as_writable_bytes(std::span(json)));
+  SafeTensorsHeader header = parse_safetensors_header(json, path);
+  const uint64_t data = 8 + header_bytes;
+  check_cover(header.rows, size - data, path);
+  for (auto& row : header.rows)
+    entries_.push_back({.name = std::move(row.name), .desc = row.desc, .offset = data + row.begin});
+  metadata_ = std::move(header.metadata);
 }
-
-SafeTensorsFile::~SafeTensorsFile() { ::close(fd_); }
 
 void SafeTensorsFile::read(const Entry& entry, std::span<std::byte> out) const {
   require(out.size() == entry.desc.bytes(), "a tensor is read into as many bytes as it has");
-  read_at(fd_, entry.offset, out, path_);
-}
-
-const SafeTensorsFile::Entry* SafeTensorsFile::find(std::string_view name) const {
-  const auto found = std::ranges::find(entries_, name, &Entry::name);
-  return found == entries_.end() ? nullptr : &*found;
+  file_.read(entry.offset, out);
 }
 
 SafeTensors SafeTensors::read(const std::string& path) {

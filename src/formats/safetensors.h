@@ -13,40 +13,27 @@
 
 #include "base/disk.h"
 #include "base/tensor.h"
+#include "formats/random_access_file.h"
+#include "formats/tensor_file.h"
 
 namespace dpt {
 
 // An open file whose header has been read and checked. Reads a tensor's bytes on demand, so that
-// rejecting an unsuitable file costs only its header. Dtypes: F32 F64 F16 BF16 I64 I32 U8. Thread:
-// any, after construction.
-class SafeTensorsFile {
+// rejecting an unsuitable file costs only its header. Dtypes: F32 F64 F16 BF16 I64 I32 U8. Entries
+// are in the order of their bytes. Thread: any, after construction.
+class SafeTensorsFile : public TensorFile {
  public:
-  struct Entry {
-    std::string name;
-    TensorDesc desc;
-    uint64_t offset = 0;  // in the file
-  };
-
   // Throws Error{data} with the file's name and the problem. Refused: anything but a regular file,
   // headers over 16 MiB, more than 65536 tensors, names over 512 bytes, more dimensions than a
   // Shape has, sizes that do not match the shape, overlaps, gaps, bytes after the last tensor,
   // repeated keys.
   explicit SafeTensorsFile(const std::string& path);
-  ~SafeTensorsFile();
-  SafeTensorsFile(const SafeTensorsFile&) = delete;
-  SafeTensorsFile& operator=(const SafeTensorsFile&) = delete;
 
-  const std::vector<Entry>& entries() const { return entries_; }  // in the order of their bytes
-  const Entry* find(std::string_view name) const;                 // null: no such tensor
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-
-  // Reads a tensor of this file. REQUIRES: `out` has entry.desc.bytes() bytes. Throws Error{data}.
-  void read(const Entry& entry, std::span<std::byte> out) const;
+  void read(const Entry& entry, std::span<std::byte> out) const override;
 
  private:
-  std::string path_;
-  int fd_;
-  std::vector<Entry> entries_;
+  RandomAccessFile file_;
   std::map<std::string, std::string> metadata_;
 };
 

@@ -128,7 +128,8 @@ struct WeightKeys {
 void add_initial_weights(KeyTable<TopKeys>& t) {
   t.optional_section(
        "initial_weights",
-       "safetensors file with the initial weights; none: PyTorch's initial weights",
+       "file of safetensors or torch.save with the initial weights; none: PyTorch's initial "
+       "weights",
        [](TopKeys& s, const Node& n, Diagnostics& d) {
          if (n.kind == Node::Kind::null) return;
          const WeightKeys w = WeightKeys::keys().decode(n, {"'initial_weights'", n.where}, d);

@@ -150,7 +150,7 @@ struct Spec {
   int64_t seed = 0;
   DataSpec data;
   std::vector<ModelItem> model;
-  std::string initial_weights;   // a safetensors file; empty: PyTorch's initialization
+  std::string initial_weights;   // a file of safetensors or torch.save; empty: PyTorch's
   bool partial_weights = false;  // take what fits of initial_weights, and keep the rest
   Choice loss;
   Choice optimizer;

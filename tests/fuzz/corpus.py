@@ -11,6 +11,7 @@ import json
 import pathlib
 import struct
 import tarfile
+import zipfile
 
 CORPUS = pathlib.Path(__file__).resolve().parent / "corpus"
 
@@ -28,6 +29,40 @@ def npy(descr, shape, elements, version=1):
 def safetensors(header, data):
     text = json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data
+
+
+def stored_zip(files):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in files.items():
+            archive.writestr(zipfile.ZipInfo(name), content)
+    return out.getvalue()
+
+
+def word(content):
+    return b"X" + struct.pack("<I", len(content)) + content
+
+
+def numbers(values):
+    return b"(" + b"".join(b"K" + bytes([v]) for v in values) + b"t"
+
+
+# The call that torch.save writes for a tensor.
+def rebuilt(storage, count, sizes, strides, key=b"0"):
+    storage_id = b"(" + word(b"storage") + b"ctorch\n" + storage + b"\n" + word(key) + word(b"cpu")
+    return (b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage_id + b"K" + bytes([count]) + b"tQK\x00" +
+            numbers(sizes) + numbers(strides) + b"\x89ccollections\nOrderedDict\n)RtR")
+
+
+# A file of torch.save: a pickle of protocol 2 and its storages.
+def torch_save(pickle, **storages):
+    files = {"archive/data.pkl": b"\x80\x02" + pickle + b".", "archive/byteorder": b"little"}
+    files |= {f"archive/data/{key[1:]}": content for key, content in storages.items()}
+    return stored_zip(files | {"archive/version": b"3\n"})
+
+
+def state_dict(*members):
+    return b"ccollections\nOrderedDict\n)Rq\x00(" + b"".join(members) + b"u"
 
 
 def text(content):
@@ -126,6 +161,22 @@ SEEDS = {
         "one-large": safetensors({"a": {"dtype": "F32", "shape": [2**31], "data_offsets": [0, 2**33]},
                                   "b": {"dtype": "U8", "shape": [1],
                                         "data_offsets": [2**33, 2**33 + 1]}}, b"b"),
+    },
+    "torch_file": {
+        "usual": torch_save(state_dict(word(b"0.weight"), rebuilt(b"FloatStorage", 6, (2, 3), (3, 1)),
+                                       word(b"0.bias"), rebuilt(b"HalfStorage", 2, (2,), (1,), b"1")),
+                            s0=bytes(24), s1=bytes(4)),
+        "transposed": torch_save(state_dict(word(b"w"), rebuilt(b"DoubleStorage", 6, (3, 2), (1, 3))),
+                                 s0=bytes(48)),
+        "checkpoint": torch_save(b"}(" + word(b"epoch") + b"K\x03" + word(b"state_dict") +
+                                 state_dict(word(b"n"), rebuilt(b"LongStorage", 1, (), ())) + b"u",
+                                 s0=bytes(8)),
+        "memory": torch_save(b"}q\x01(\x8c\x01wq\x02" + rebuilt(b"ByteStorage", 4, (2, 2), (2, 1)) +
+                             b"q\x03h\x02h\x03uh\x01\x86\x85\x8a\x01\xff0", s0=b"abcd"),
+        "code": torch_save(b"cposix\nsystem\n" + word(b"true") + b"\x85R"),
+        "outside": torch_save(state_dict(word(b"w"), rebuilt(b"FloatStorage", 6, (9, 9), (9, 1))),
+                              s0=bytes(24)),
+        "packed": stored_zip({"a/data.pkl": b"."})[:-3],
     },
     "json": {
         "usual": b'{"a": [1, -2.5e-3, true, false, null], "b": {"c": "\\u00e9\\ud83d\\ude00\\n"}, "": {}}\n',

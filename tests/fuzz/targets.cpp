@@ -29,6 +29,7 @@
 #include "formats/json.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_header.h"
+#include "formats/torch_file.h"
 #include "layers/model.h"
 #include "session/session.h"
 #include "spec/node.h"
@@ -191,6 +192,20 @@ void safetensors(std::span<const std::byte> bytes) {
            "written, a tensor is another");
 }
 
+// A state_dict of torch.save: every tensor can be read.
+void torch_file(std::span<const std::byte> bytes) {
+  const MemoryFile file(bytes);
+  unless_refused([&] {
+    const TorchFile read(file.path());
+    for (const TensorFile::Entry& e : read.entries()) {
+      expect(e.desc.bytes() <= 4 * bytes.size(), "a tensor has more elements than the file");
+      std::vector<std::byte> out(e.desc.bytes());
+      read.read(e, out);
+    }
+    return true;
+  });
+}
+
 // What is read and written must be read the same, and of a text that is cut off the start is kept.
 void json(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -317,10 +332,18 @@ void hosts(std::span<const std::byte> bytes) {
       Fault::rank);
 }
 
-constexpr Target kTargets[] = {
-    {"spec", spec}, {"idx", idx},     {"idx_gzip", idx_gzip}, {"npy", npy},
-    {"csv", csv},   {"cifar", cifar}, {"image", image},       {"safetensors", safetensors},
-    {"json", json}, {"state", state}, {"hosts", hosts}};
+constexpr Target kTargets[] = {{"spec", spec},
+                               {"idx", idx},
+                               {"idx_gzip", idx_gzip},
+                               {"npy", npy},
+                               {"csv", csv},
+                               {"cifar", cifar},
+                               {"image", image},
+                               {"safetensors", safetensors},
+                               {"torch_file", torch_file},
+                               {"json", json},
+                               {"state", state},
+                               {"hosts", hosts}};
 
 }  // namespace
 

@@ -1,0 +1,45 @@
+// TensorFile: a file of named tensors that are read one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/tensor.h"
+
+namespace dpt {
+
+// Thread: any, after construction.
+class TensorFile {
+ public:
+  struct Entry {
+    std::string name;
+    TensorDesc desc;      // as read() returns it
+    uint64_t offset = 0;  // where the file has the tensor; its meaning depends on the format
+  };
+
+  virtual ~TensorFile() = default;
+  TensorFile() = default;
+  TensorFile(const TensorFile&) = delete;
+  TensorFile& operator=(const TensorFile&) = delete;
+
+  const std::vector<Entry>& entries() const { return entries_; }
+  const Entry* find(std::string_view name) const;  // null: no such tensor
+
+  // Reads a tensor of this file, row-major. REQUIRES: `out` has entry.desc.bytes() bytes. Throws
+  // Error{data}.
+  virtual void read(const Entry& entry, std::span<std::byte> out) const = 0;
+
+ protected:
+  std::vector<Entry> entries_;
+};
+
+// Opens a file of safetensors or of torch.save, told apart by their first bytes. Throws Error{data}
+// if it is neither, or as SafeTensorsFile and TorchFile do.
+std::unique_ptr<const TensorFile> open_tensor_file(const std::string& path);
+
+}  // namespace dpt
