@@ -43,6 +43,14 @@ struct SampleReader {
   virtual void read(uint32_t row, std::span<std::byte> out) const = 0;
 };
 
+// Where the columns of a text table went.
+struct TableColumns {
+  std::vector<std::string> names;       // of all columns; "0", "1", ... without a header line
+  bool header = false;                  // the names come from a header line
+  std::vector<size_t> inputs, targets;  // indices in `names`
+  bool operator==(const TableColumns&) const = default;
+};
+
 struct Dataset {
   Table inputs, targets;  // with a reader, inputs.data is empty
   std::shared_ptr<const SampleReader> reader;
@@ -53,6 +61,10 @@ struct Dataset {
   std::string
       description;   // one line: "fashion_mnist: 60000 x [1, 28, 28] u8, 10 classes, from DIR"
   bool made = true;  // false (LoadQuery::sizes_only): the tables must not be read
+  std::vector<std::string> class_names;  // of each class; empty: classes have numbers only
+  TableColumns columns;                  // of a text table; no names: it is none
+  // The byte that each token stands for; empty: tokens are not characters.
+  std::string characters;
   int64_t size() const { return inputs.size(); }
 };
 
@@ -90,6 +102,14 @@ struct DatasetType : RegistryEntry {
   // A generated data set with the same shapes and types, as YAML, for measuring speed if the files
   // are missing. Null: none.
   std::string (*stand_in)(const std::any& settings) = nullptr;
+  // For predictions: makes samples of image files as `load` does. Null: the data set has no images
+  // in files of their own.
+  std::shared_ptr<const SampleReader> (*image_reader)(const std::any& settings,
+                                                      std::vector<std::string> files) = nullptr;
+  // For predictions: the input columns f32 [N, inputs] of a text file, which are found by the names
+  // of the training file's columns if both have a header. Null: the data set is no text table.
+  Table (*input_columns)(const std::any& settings, const TableColumns& columns,
+                         const std::string& path) = nullptr;
   // The lines of `torch` define `data`, a torch Dataset that reads samples one by one: (x, y) with
   // x [sample shape] and y a class. They may use torchvision's `datasets` and `transforms`.
   bool torch_reads_samples = false;
@@ -132,6 +152,9 @@ struct TargetTransformType : RegistryEntry {
                       int64_t classes) = nullptr;
   // Transforms a batch; `out` has the type and shape that infer() returned.
   void (*apply)(const std::any& settings, const TensorView& in, const TensorView& out) = nullptr;
+  // For predictions: turns values of one sample, of the type and shape that infer() returned, into
+  // what they were before. Null: they stay as they are.
+  void (*undo)(const std::any& settings, const TensorView& target) = nullptr;
   std::string (*torch)(const std::any& settings, int64_t classes) = nullptr;  // "y = ..."
 };
 

@@ -33,11 +33,15 @@ std::vector<std::byte> read_text(const std::string& file) {
 struct Vocabulary {
   std::array<int32_t, 256> token{};
   int32_t size = 0;
+  std::string characters;  // the byte of each token
   explicit Vocabulary(std::span<const std::byte> text) {
     std::array<bool, 256> there{};
     for (const std::byte b : text) there[std::to_integer<size_t>(b)] = true;
     for (size_t b = 0; b < there.size(); ++b)
-      if (there[b]) token[b] = size++;
+      if (there[b]) {
+        token[b] = size++;
+        characters += static_cast<char>(b);
+      }
   }
 };
 
@@ -88,6 +92,7 @@ Dataset load_text(const std::string& name, const std::string& file, const TextWi
   d.inputs = {.desc = desc, .data = tokens.data, .stride = stride_of(settings, query.split)};
   d.targets = {.desc = desc, .data = next, .stride = stride_of(settings, query.split)};
   d.classes = d.tokens = vocabulary.size;
+  d.characters = vocabulary.characters;
   d.description = describe(name, d, file);
   return d;
 }

@@ -21,6 +21,15 @@ namespace dpt {
 // elements: N times the elements of a sample. targets: the sum of target_weight.
 enum class Divisor { one, samples, positions, elements, targets };
 
+// What the outputs of a model are that a loss has trained.
+enum class OutputKind {
+  values,             // estimates of the targets
+  scores,             // softmax over the classes makes them probabilities
+  log_probabilities,  // exp makes them probabilities
+  logits,             // sigmoid makes each of them a probability
+  probabilities
+};
+
 struct LossType : RegistryEntry {
   // divisor: f32[1]. Returns f64[1]: this shard's sum of terms / divisor.
   ValueId (*build)(const std::any& settings, GraphBuilder& g, ValueId output, ValueId target,
@@ -35,6 +44,7 @@ struct LossType : RegistryEntry {
   int (*class_dim)(const std::any& settings, const Shape& output) = nullptr;
   // The outputs estimate the targets, which are numbers, so mae and r2 can be computed.
   bool estimates = false;
+  OutputKind outputs = OutputKind::values;
   // Whether the loss is the mean negative log-likelihood of the target classes, whose exponential
   // is the perplexity. Null: it is not.
   bool (*mean_likelihood)(const std::any& settings) = nullptr;

@@ -106,7 +106,7 @@ TEST_CASE("a word that is neither a command nor a file is an unknown command") {
         "dptrain: unknown command 'trian'; did you mean 'train'?\n");
   CHECK(has(error_of({"evaluate", "x.yaml"}), "did you mean 'eval'?"));
   CHECK(has(error_of({"test", "x.yaml"}), "did you mean 'eval'?"));
-  CHECK(has(error_of({"predict", "x.yaml"}), "unknown command 'predict'; known: train, check"));
+  CHECK(has(error_of({"serve", "x.yaml"}), "unknown command 'serve'; known: train, check"));
   CHECK(has(error_of({"help", "trian"}), "did you mean 'train'?"));
   CHECK(has(error_of({"x.yaml"}), "x.yaml"));
   folder.write("mlp.yaml", kSpec);

@@ -47,7 +47,7 @@ def is_file(name, page):
 FILES = [p for folder in ("src", "tests", "tools", "configs", "docs", "datasets") for p in (ROOT / folder).rglob("*")]
 # Files of users in examples, or of other projects.
 EXAMPLES = {"my.yaml", "points.py", "net.py", "points.yaml", "shapes.yaml", "base.yaml", "state.json", "env.json",
-            "bench.json", "report.md", "spec.resolved.yaml", "use_weights.py", "shapes.py", "cudnn_frontend.h",
+            "data.json", "bench.json", "report.md", "spec.resolved.yaml", "use_weights.py", "shapes.py", "cudnn_frontend.h",
             "train.py", "dptrain.schema.json"}
 
 

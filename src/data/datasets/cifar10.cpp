@@ -28,7 +28,10 @@ CifarFormat format() {
 }
 
 Dataset load(const std::any& settings, const LoadQuery& query) {
-  return load_cifar(format(), std::any_cast<const Cifar10&>(settings).path, query);
+  Dataset d = load_cifar(format(), std::any_cast<const Cifar10&>(settings).path, query);
+  d.class_names = {"airplane", "automobile", "bird",  "cat",  "deer",
+                   "dog",      "frog",       "horse", "ship", "truck"};
+  return d;
 }
 
 std::string torch(const std::any& settings, const LoadQuery& query) {

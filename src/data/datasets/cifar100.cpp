@@ -1,3 +1,5 @@
+#include <iterator>
+
 #include "data/cifar_files.h"
 
 namespace dpt::datasets {
@@ -33,9 +35,54 @@ CifarFormat format(const Cifar100& settings) {
           .classes = fine ? 100 : 20};
 }
 
+// In the order of fine_label_names.txt and coarse_label_names.txt of the archive.
+constexpr std::string_view kFine[] = {
+    "apple",       "aquarium_fish", "baby",      "bear",       "beaver",       "bed",
+    "bee",         "beetle",        "bicycle",   "bottle",     "bowl",         "boy",
+    "bridge",      "bus",           "butterfly", "camel",      "can",          "castle",
+    "caterpillar", "cattle",        "chair",     "chimpanzee", "clock",        "cloud",
+    "cockroach",   "couch",         "crab",      "crocodile",  "cup",          "dinosaur",
+    "dolphin",     "elephant",      "flatfish",  "forest",     "fox",          "girl",
+    "hamster",     "house",         "kangaroo",  "keyboard",   "lamp",         "lawn_mower",
+    "leopard",     "lion",          "lizard",    "lobster",    "man",          "maple_tree",
+    "motorcycle",  "mountain",      "mouse",     "mushroom",   "oak_tree",     "orange",
+    "orchid",      "otter",         "palm_tree", "pear",       "pickup_truck", "pine_tree",
+    "plain",       "plate",         "poppy",     "porcupine",  "possum",       "rabbit",
+    "raccoon",     "ray",           "road",      "rocket",     "rose",         "sea",
+    "seal",        "shark",         "shrew",     "skunk",      "skyscraper",   "snail",
+    "snake",       "spider",        "squirrel",  "streetcar",  "sunflower",    "sweet_pepper",
+    "table",       "tank",          "telephone", "television", "tiger",        "tractor",
+    "train",       "trout",         "tulip",     "turtle",     "wardrobe",     "whale",
+    "willow_tree", "wolf",          "woman",     "worm"};
+constexpr std::string_view kCoarse[] = {"aquatic_mammals",
+                                        "fish",
+                                        "flowers",
+                                        "food_containers",
+                                        "fruit_and_vegetables",
+                                        "household_electrical_devices",
+                                        "household_furniture",
+                                        "insects",
+                                        "large_carnivores",
+                                        "large_man-made_outdoor_things",
+                                        "large_natural_outdoor_scenes",
+                                        "large_omnivores_and_herbivores",
+                                        "medium_mammals",
+                                        "non-insect_invertebrates",
+                                        "people",
+                                        "reptiles",
+                                        "small_mammals",
+                                        "trees",
+                                        "vehicles_1",
+                                        "vehicles_2"};
+
 Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Cifar100&>(settings);
-  return load_cifar(format(c), c.path, query);
+  Dataset d = load_cifar(format(c), c.path, query);
+  if (c.labels == "fine")
+    d.class_names.assign(std::begin(kFine), std::end(kFine));
+  else
+    d.class_names.assign(std::begin(kCoarse), std::end(kCoarse));
+  return d;
 }
 
 std::string torch(const std::any& settings, const LoadQuery& query) {

@@ -176,8 +176,51 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   d.targets = pick(table, columns.targets);
   d.classes = c.count();
   if (d.classes > 0) d.targets = classes_from(d.targets, d.classes, path, query.ignore_index);
+  d.class_names = c.class_names;
+  d.columns = {.names = table.names,
+               .header = table.header,
+               .inputs = columns.inputs,
+               .targets = columns.targets};
   d.description = describe("csv", d, path) + header_of(table);
   return d;
+}
+
+// The columns of a file for predictions that hold the inputs. Without a header, the file has either
+// the inputs alone or the columns of the training file.
+std::vector<std::string> input_names(const TableColumns& columns, const CsvFormat& format,
+                                     const std::string& path) {
+  const bool named = !read_csv_header(path, format).empty();
+  if (named && !columns.header)
+    fail(Fault::data, "{} begins with a header, but the training file had none; remove the line",
+         path);
+  std::vector<std::string> out;
+  if (named) {
+    for (const size_t i : columns.inputs) out.push_back(columns.names[i]);
+    return out;
+  }
+  size_t fields = 0;
+  scan_csv(path, format, [&](const CsvLine& line) {
+    fields = line.fields.size();
+    return false;
+  });
+  if (fields != columns.inputs.size() && fields != columns.names.size())
+    fail(Fault::data,
+         "{} has {}, but the model takes {}; give the input columns alone, or a header with their "
+         "names",
+         path, counted(fields, "column"), columns.inputs.size());
+  for (size_t i = 0; i < columns.inputs.size(); ++i)
+    out.push_back(std::to_string(fields == columns.inputs.size() ? i : columns.inputs[i]));
+  return out;
+}
+
+Table input_columns(const std::any& settings, const TableColumns& columns,
+                    const std::string& path) {
+  CsvFormat format = format_of(std::any_cast<const Csv&>(settings));
+  format.columns = input_names(columns, format, path);
+  const CsvTable table = read_csv(path, format);
+  std::vector<size_t> inputs;
+  for (const std::string& name : format.columns) inputs.push_back(table.column(name, path));
+  return pick(table, inputs);
 }
 
 // Reads only the columns that are used, since others may hold texts.
@@ -221,6 +264,7 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 DatasetType csv() {
   DatasetType t{registry_entry<Csv>("csv", "CSV file of numbers, one sample per line.")};
   t.load = load;
+  t.input_columns = input_columns;
   t.torch = torch;
   return t;
 }

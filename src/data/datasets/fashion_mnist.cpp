@@ -5,7 +5,10 @@ namespace {
 
 // Xiao, Rasul and Vollgraf 2017: 60000 + 10000 photographs of clothes.
 Dataset load(const std::any& settings, const LoadQuery& query) {
-  return load_mnist_files("fashion_mnist", std::any_cast<const MnistFiles&>(settings), query);
+  Dataset d = load_mnist_files("fashion_mnist", std::any_cast<const MnistFiles&>(settings), query);
+  d.class_names = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+                   "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+  return d;
 }
 
 std::string torch(const std::any& settings, const LoadQuery& query) {

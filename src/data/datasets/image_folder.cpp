@@ -235,8 +235,14 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   d.reader = std::move(reader);
   d.targets = std::move(targets).done();
   d.classes = static_cast<int64_t>(classes.size());
+  d.class_names = classes;
   d.description = describe("image_folder", d, folder);
   return d;
+}
+
+std::shared_ptr<const SampleReader> image_reader(const std::any& settings,
+                                                 std::vector<std::string> files) {
+  return std::make_shared<Reader>(std::any_cast<const ImageFolder&>(settings), std::move(files));
 }
 
 std::string torch(const std::any& settings, const LoadQuery& query) {
@@ -262,6 +268,7 @@ DatasetType image_folder() {
   DatasetType t{registry_entry<ImageFolder>(
       "image_folder", "JPEG and PNG images in one folder per class, decoded during training.")};
   t.load = load;
+  t.image_reader = image_reader;
   t.torch = torch;
   t.torch_reads_samples = true;
   return t;

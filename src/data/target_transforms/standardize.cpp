@@ -60,6 +60,15 @@ void apply(const std::any& settings, const TensorView& in, const TensorView& out
   }
 }
 
+void undo(const std::any& settings, const TensorView& target) {
+  const auto& n = std::any_cast<const Standardize&>(settings);
+  const std::span<float> values = target.as<float>();
+  const size_t columns = columns_of(target.desc);
+  const size_t inner = values.size() / columns;
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = values[i] * of_column(n.std, i / inner) + of_column(n.mean, i / inner);
+}
+
 std::string torch(const std::any& settings, int64_t /*classes*/) {
   const auto& n = std::any_cast<const Standardize&>(settings);
   return fmt::format(
@@ -75,6 +84,7 @@ TargetTransformType standardize() {
       "standardize", "Standardizes targets that are values: (y - mean) / std.")};
   t.infer = infer;
   t.apply = apply;
+  t.undo = undo;
   t.torch = torch;
   return t;
 }

@@ -6,6 +6,7 @@ namespace dpt::losses {
 namespace {
 
 struct BceLoss : Reduction {
+  static constexpr OutputKind kOutputs = OutputKind::probabilities;
   static constexpr Usage kUsage{"torch.nn.BCELoss",
                                 "loss: bce_loss\n"
                                 "loss: {bce_loss: {reduction: sum, weight: [1, 2]}}"};

@@ -6,6 +6,7 @@ namespace dpt::losses {
 namespace {
 
 struct BceWithLogitsLoss : Reduction {
+  static constexpr OutputKind kOutputs = OutputKind::logits;
   static constexpr Usage kUsage{
       "torch.nn.BCEWithLogitsLoss",
       "loss: bce_with_logits_loss\n"

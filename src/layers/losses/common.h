@@ -16,7 +16,8 @@ namespace dpt::losses {
 // ValueId target, ValueId divisor) const`, `Divisor divisor() const` and `std::string torch()
 // const`. If targets are classes, L also has `ValueId target_weight(GraphBuilder&, ValueId) const`,
 // `int64_t ignore_index` and `int dim(const Shape& output) const`, the dimension of the classes; it
-// may have `bool mean_likelihood() const`. Otherwise it may have `kEstimates`. See LossType.
+// may have `bool mean_likelihood() const`. Otherwise it may have `kEstimates`. Any may have
+// `kOutputs`. See LossType.
 template <class L>
 LossType loss_type(std::string_view name, std::string_view summary) {
   LossType type{registry_entry<L>(name, summary)};
@@ -36,6 +37,7 @@ LossType loss_type(std::string_view name, std::string_view summary) {
     };
   }
   if constexpr (requires { L::kEstimates; }) type.estimates = L::kEstimates;
+  if constexpr (requires { L::kOutputs; }) type.outputs = L::kOutputs;
   if constexpr (requires { &L::mean_likelihood; })
     type.mean_likelihood = [](const std::any& s) {
       return std::any_cast<const L&>(s).mean_likelihood();

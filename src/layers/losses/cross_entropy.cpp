@@ -6,6 +6,7 @@ namespace dpt::losses {
 namespace {
 
 struct CrossEntropyLoss : Reduction, ClassDim {
+  static constexpr OutputKind kOutputs = OutputKind::scores;
   static constexpr Usage kUsage{
       "torch.nn.CrossEntropyLoss",
       "loss: cross_entropy\n"

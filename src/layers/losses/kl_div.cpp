@@ -7,6 +7,7 @@ namespace dpt::losses {
 namespace {
 
 struct KlDivLoss : Reduction {
+  static constexpr OutputKind kOutputs = OutputKind::log_probabilities;
   static constexpr Usage kUsage{"torch.nn.KLDivLoss",
                                 "loss: {kl_div: batchmean}\n"
                                 "loss: {kl_div: {reduction: sum, log_target: true}}"};

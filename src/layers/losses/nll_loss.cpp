@@ -7,6 +7,7 @@ namespace dpt::losses {
 namespace {
 
 struct NllLossLayer : Reduction, ClassDim {
+  static constexpr OutputKind kOutputs = OutputKind::log_probabilities;
   static constexpr Usage kUsage{
       "torch.nn.NLLLoss",
       "loss: nll_loss\n"

@@ -1,0 +1,100 @@
+#include "cli/trained_run.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "base/fail.h"
+#include "base/files.h"
+#include "base/stderr.h"
+#include "base/units.h"
+#include "cli/run_argument.h"
+#include "session/load_data.h"
+#include "train/best_weights.h"
+#include "train/reporter.h"
+#include "train/run_directories.h"
+
+namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string newest_run_of(const Spec& spec) {
+  std::string folder = run_folder(spec);
+  if (!spec.out.empty()) return folder;
+  std::string run = named_run(folder);
+  if (run == folder && holds_run(run))
+    print_stderr("{} is a run of dptrain 0.1.0, which did not number its runs\n", run);
+  return run;
+}
+
+}  // namespace
+
+std::string trained_weights(const Spec& spec, const std::string& word, const std::string& run) {
+  std::error_code error;
+  const bool best = word == "best" && !fs::exists(word, error);
+  std::string given = best ? "" : word;
+  if (!given.empty() && !fs::is_directory(given, error)) return given;
+  const std::string folder = !given.empty() ? named_run(given)
+                             : run.empty()  ? newest_run_of(spec)
+                                            : run;
+  std::string model = best ? best_weights_file(folder) : model_file(folder);
+  if (best && !fs::exists(model, error))
+    fail(Fault::data,
+         "{} does not exist: the run kept no best weights; set `save: {{best: METRIC}}`", model);
+  if (!fs::exists(model, error))
+    fail(Fault::data,
+         "{} does not exist: the run is not finished, or there is no such run; pass the weights of "
+         "another run with --weights RUN/model.safetensors",
+         model);
+  return model;
+}
+
+void TrainedRunArgument::add_to(Arguments& arguments) {
+  arguments.text("RUN", run,
+                 "run directory, such as runs/NAME or runs/NAME/3, or a spec, whose newest run is "
+                 "used");
+  arguments.text(
+      "--weights PATH", weights,
+      "a file of safetensors or torch.save, a run directory, or `best`: the best weights "
+      "of the run; default: its last weights");
+}
+
+bool names_run(const std::string& given) {
+  std::error_code error;
+  if (fs::is_directory(given, error)) return true;
+  return !fs::exists(given, error) && fs::is_directory("runs/" + given, error);
+}
+
+TrainedRun load(const TrainedRunArgument& argument) {
+  TrainedRun out;
+  SpecArgument spec{.path = argument.run, .overrides = argument.overrides};
+  if (argument.run.empty() || names_run(argument.run)) {
+    out.folder = find_run(argument.run);
+    spec.path = out.folder + "/spec.resolved.yaml";
+    std::error_code error;
+    if (!fs::exists(spec.path, error))
+      fail(Fault::data, "{} does not exist; name the run's spec instead of the run", spec.path);
+  }
+  out.loaded = load(spec);
+  out.weights = trained_weights(out.loaded.spec, argument.weights, out.folder);
+  return out;
+}
+
+SampleForm sample_form(const TrainedRun& run) {
+  std::error_code error;
+  if (const std::string file = run.folder + "/data.json";
+      !run.folder.empty() && fs::exists(file, error))
+    return form_from_json(read_file(file, 16 * kMiB), file);
+  Spec spec = run.loaded.spec;
+  spec.data.validation = {};
+  spec.evaluate.on = false;
+  Diagnostics d;
+  const RunSettings settings = make_settings(std::move(spec), d);
+  if (d.ok()) {
+    const SessionData data = load_data(settings, {.runs = false, .sizes_only = true}, d);
+    if (d.ok()) return form_of(data.train);
+  }
+  throw BadSpec{d.render()};
+}
+
+}  // namespace dpt

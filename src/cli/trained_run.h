@@ -1,0 +1,42 @@
+// The arguments RUN and --weights of commands that use trained weights.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/spec_argument.h"
+#include "data/sample_form.h"
+
+namespace dpt {
+
+// The weights that a user means: `word`, if it is a file; model.safetensors of the run directory
+// that `word` or, if it is empty, the spec names; best.safetensors of the spec's run for `best`.
+// run: the directory of the run; empty: the newest one of the spec. Throws Error{data} if the file
+// does not exist.
+std::string trained_weights(const Spec& spec, const std::string& word, const std::string& run = "");
+
+struct TrainedRunArgument {
+  std::string run, weights;
+  std::vector<std::string> overrides;  // empty for commands that take none
+  void add_to(Arguments& arguments);   // RUN, --weights
+};
+
+struct TrainedRun {
+  LoadedSpec loaded;
+  std::string folder;   // the run directory; empty: RUN is a spec
+  std::string weights;  // the file
+};
+
+// RUN is a run directory, a directory of runs, NAME for runs/NAME, or a spec whose newest run is
+// meant; empty: the newest run below runs/. Throws Error{data} and BadSpec.
+TrainedRun load(const TrainedRunArgument& argument);
+
+// What the run's samples look like: by its data.json, or else by its training data, which is
+// loaded. Throws Error{data} if it is missing.
+SampleForm sample_form(const TrainedRun& run);
+
+// Whether a user means a run and not a file: an existing directory, or NAME for runs/NAME.
+bool names_run(const std::string& given);
+
+}  // namespace dpt

@@ -1,0 +1,236 @@
+#include "data/input_files.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/fail.h"
+#include "data/readers/bytes.h"
+#include "data/readers/csv.h"
+#include "data/readers/idx.h"
+#include "data/readers/image.h"
+#include "data/readers/npy.h"
+#include "data/tables.h"
+
+namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class Kind { csv, npy, idx, image };
+
+// The extension in lower case, without a `.gz` behind it.
+std::string ending_of(const fs::path& file) {
+  const auto lower = [](std::string text) {
+    for (char& c : text)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return text;
+  };
+  std::string ending = lower(file.extension().string());
+  return ending == ".gz" ? lower(file.stem().extension().string()) : ending;
+}
+
+Kind kind_of(const std::string& path) {
+  const std::string ending = ending_of(path);
+  if (ending == ".csv" || ending == ".tsv" || ending == ".txt") return Kind::csv;
+  if (ending == ".npy") return Kind::npy;
+  if (ending == ".idx" || ending.ends_with("-ubyte") ||
+      fs::path(path).filename().string().find("-ubyte") != std::string::npos)
+    return Kind::idx;
+  if (ending == ".jpg" || ending == ".jpeg" || ending == ".png") return Kind::image;
+  fail(Fault::data,
+       "{} has an unknown file type; name files that end in .csv, .npy, .idx, -ubyte, .jpg, .jpeg "
+       "or .png",
+       path);
+}
+
+// The files, with the images of each folder in its place.
+std::vector<std::string> expanded(std::span<const std::string> paths) {
+  std::vector<std::string> out;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!fs::is_directory(path, error)) {
+      out.push_back(path);
+      continue;
+    }
+    std::vector<std::string> images;
+    for (auto at = fs::directory_iterator(path, error); !error && at != fs::directory_iterator();
+         at.increment(error))
+      if (const std::string ending = ending_of(at->path());
+          ending == ".jpg" || ending == ".jpeg" || ending == ".png")
+        images.push_back(at->path().string());
+    if (error) fail(Fault::data, "{} cannot be read: {}", path, error.message());
+    if (images.empty()) fail(Fault::data, "{} contains no image (.jpg, .jpeg or .png)", path);
+    std::ranges::sort(images);
+    out.insert(out.end(), images.begin(), images.end());
+  }
+  return out;
+}
+
+// Images for a run whose samples [1 or 3, H, W] did not come from image files.
+class ImageReader : public SampleReader {
+ public:
+  ImageReader(Shape sample, std::vector<std::string> files)
+      : sample_(sample), files_(std::move(files)) {}
+
+  void read(uint32_t row, std::span<std::byte> out) const override {
+    constexpr uint64_t kMostFile = uint64_t{64} << 20;
+    const std::string& path = files_[row];
+    const std::unique_ptr<ByteSource> source = open_bytes(path);
+    if (source->most_bytes() > kMostFile || source->compressed())
+      fail(Fault::data, "{} is not an image of at most 64 MiB", path);
+    std::vector<std::byte> bytes(source->most_bytes());
+    source->read(bytes, "the image");
+    Image image = decode_image(bytes, path);
+    if (image.height != sample_[1] || image.width != sample_[2])
+      image = resized(image, sample_[1], sample_[2]);
+    const auto pixels = static_cast<size_t>(image.height * image.width);
+    for (size_t c = 0; c < static_cast<size_t>(sample_[0]); ++c)
+      for (size_t i = 0; i < pixels; ++i) {
+        const uint8_t* p = &image.pixels[i * 3];
+        out[c * pixels + i] = static_cast<std::byte>(sample_[0] == 1 ? gray(p) : p[c]);
+      }
+  }
+
+ private:
+  // As PIL's convert("L"): ITU-R 601-2 luma, in 16-bit fixed-point numbers.
+  static uint8_t gray(const uint8_t* p) {
+    return static_cast<uint8_t>((p[0] * 19595U + p[1] * 38470U + p[2] * 7471U + 0x8000U) >> 16);
+  }
+
+  Shape sample_;
+  std::vector<std::string> files_;
+};
+
+Shape batch_shape(int64_t samples, const Shape& sample) {
+  std::vector<int64_t> extents = {samples};
+  extents.insert(extents.end(), sample.extents().begin(), sample.extents().end());
+  return Shape(extents);
+}
+
+std::string text_of(const TensorDesc& d) {
+  return fmt::format("{} {}", d.shape.str(), name_of(d.dtype));
+}
+
+// The table as samples of the run's form.
+Table fitted(const Table& table, const SampleForm& form, const std::string& path) {
+  const TensorDesc& want = form.stored;
+  const Shape& shape = table.desc.shape;
+  if (table.desc.dtype == want.dtype) {
+    if (shape == want.shape) return reshaped(table, batch_shape(1, want.shape));
+    if (shape.rank() == want.shape.rank() + 1 && shape.tail(1) == want.shape) return table;
+  }
+  fail(Fault::data, "{} holds {}, but the samples of this run are {}{}", path, text_of(table.desc),
+       text_of(want),
+       want.dtype == DType::u8 && table.desc.dtype != DType::u8
+           ? ": bytes as they are before transforms"
+           : "");
+}
+
+// All columns of a text file as samples of numbers.
+Table plain_columns(const SampleForm& form, const std::string& path) {
+  if (form.stored.dtype != DType::f32)
+    fail(Fault::data, "{} is a text table, but the samples of this run are {}", path,
+         text_of(form.stored));
+  const CsvTable read = read_csv(path, {});
+  const auto columns = static_cast<int64_t>(read.columns());
+  if (columns != form.stored.shape.elements())
+    fail(Fault::data, "{} has {} columns, but a sample of this run has {} numbers", path, columns,
+         form.stored.shape.elements());
+  NewTable out({DType::f32, batch_shape(static_cast<int64_t>(read.rows), form.stored.shape)});
+  std::ranges::copy(read.values, out.as<float>().begin());
+  return std::move(out).done();
+}
+
+Table read_table(const Choice& dataset, const SampleForm& form, const std::string& path) {
+  const auto& type = *static_cast<const DatasetType*>(dataset.what);
+  switch (kind_of(path)) {
+    case Kind::npy:
+      return fitted(read_npy(path), form, path);
+    case Kind::idx:
+      return fitted(with_channel(read_idx(path)), form, path);
+    case Kind::csv:
+    case Kind::image:
+      break;
+  }
+  if (type.input_columns == nullptr || form.columns.names.empty()) return plain_columns(form, path);
+  return fitted(type.input_columns(dataset.settings, form.columns, path), form, path);
+}
+
+Table joined(const std::vector<Table>& tables) {
+  if (tables.size() == 1) return tables[0];
+  int64_t samples = 0;
+  for (const Table& t : tables) samples += t.size();
+  NewTable out({tables[0].desc.dtype, tables[0].desc.shape.with(0, samples)});
+  std::byte* to = out.data.get();
+  for (const Table& t : tables) to = std::copy_n(t.data.get(), t.desc.bytes(), to);
+  return std::move(out).done();
+}
+
+void read_images(const Choice& dataset, const SampleForm& form, InputFiles& out) {
+  const auto& type = *static_cast<const DatasetType*>(dataset.what);
+  const Shape& sample = form.stored.shape;
+  const auto samples = static_cast<int64_t>(out.files.size());
+  for (int64_t i = 0; i < samples; ++i) out.first.push_back(i);
+  if (type.image_reader != nullptr) {
+    out.dataset.reader = type.image_reader(dataset.settings, out.files);
+  } else {
+    if (form.stored.dtype != DType::u8 || sample.rank() != 3 || (sample[0] != 1 && sample[0] != 3))
+      fail(Fault::data, "{} is an image, but the samples of this run are {}", out.files[0],
+           text_of(form.stored));
+    out.dataset.reader = std::make_shared<ImageReader>(sample, out.files);
+  }
+  out.dataset.inputs = {.desc = {form.stored.dtype, batch_shape(samples, sample)}};
+}
+
+void read_tables(const Choice& dataset, const SampleForm& form, InputFiles& out) {
+  std::vector<Table> tables;
+  int64_t samples = 0;
+  for (const std::string& file : out.files) {
+    tables.push_back(read_table(dataset, form, file));
+    out.first.push_back(samples);
+    samples += tables.back().size();
+  }
+  out.dataset.inputs = joined(tables);
+}
+
+// Tokens index the rows of a weight.
+void check_tokens(const Dataset& d, const SampleForm& form) {
+  if (form.stored.dtype != DType::i32 || form.tokens == 0) return;
+  for (const int32_t token : values_of<int32_t>(d.inputs))
+    if (token < 0 || token >= form.tokens)
+      fail(Fault::data, "the samples hold the token {}, but the model was trained with {} tokens",
+           token, form.tokens);
+}
+
+}  // namespace
+
+InputFiles::Origin InputFiles::origin(int64_t sample) const {
+  const auto file =
+      static_cast<size_t>(std::ranges::upper_bound(first, sample) - first.begin()) - 1;
+  return {.file = files[file], .row = sample - first[file]};
+}
+
+InputFiles read_input_files(const Choice& dataset, const SampleForm& form,
+                            std::span<const std::string> paths) {
+  InputFiles out;
+  out.files = expanded(paths);
+  require(!out.files.empty(), "predictions are made for at least one file");
+  const auto is_image = [](const std::string& file) { return kind_of(file) == Kind::image; };
+  const auto images = std::ranges::count_if(out.files, is_image);
+  if (images != 0 && images != std::ssize(out.files))
+    fail(Fault::data, "images and other files cannot be mixed; run the command once for each");
+  if (images > 0)
+    read_images(dataset, form, out);
+  else
+    read_tables(dataset, form, out);
+  check_tokens(out.dataset, form);
+  NewTable targets({DType::i32, {out.dataset.size()}});
+  std::ranges::fill(targets.as<int32_t>(), 0);
+  out.dataset.targets = std::move(targets).done();
+  return out;
+}
+
+}  // namespace dpt

@@ -1,0 +1,165 @@
+#include "data/sample_form.h"
+
+#include <optional>
+#include <utility>
+
+#include "base/fail.h"
+#include "data/batch_loader.h"
+#include "formats/json.h"
+
+namespace dpt {
+namespace {
+
+Json json_of(const TensorDesc& sample) {
+  return {{"type", name_of(sample.dtype)}, {"shape", Json::array_of(sample.shape.extents())}};
+}
+
+// Reads the members of data.json. Anything missing or of another type ends in one message.
+class FormReader {
+ public:
+  FormReader(const Json& json, const std::string& path) : json_(json), path_(path) {}
+
+  SampleForm run() const {
+    SampleForm out{.stored = desc("sample"),
+                   .target = desc("target"),
+                   .classes = number(json_, "classes"),
+                   .tokens = number(json_, "tokens"),
+                   .class_names = texts(json_, "class_names")};
+    if (const Json* columns = json_.find("columns"))
+      out.columns = {.names = texts(*columns, "names"),
+                     .header = columns->find("header") && *columns->find("header") == Json(true),
+                     .inputs = indices(*columns, "inputs"),
+                     .targets = indices(*columns, "targets")};
+    for (const size_t b : numbers(json_, "characters", 255))
+      out.characters += static_cast<char>(static_cast<unsigned char>(b));
+    check(out);
+    return out;
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string_view key) const {
+    fail(Fault::data,
+         "{} is damaged: '{}' is missing or wrong; remove the file, and dptrain reads the training "
+         "data instead",
+         path_, key);
+  }
+
+  int64_t number(const Json& of, std::string_view key) const {
+    const Json* value = of.find(key);
+    if (!value) return 0;
+    const std::optional<int64_t> n = value->integer();
+    if (!n || *n < 0) refuse(key);
+    return *n;
+  }
+
+  std::vector<size_t> numbers(const Json& of, std::string_view key, int64_t most) const {
+    std::vector<size_t> out;
+    const Json* value = of.find(key);
+    if (!value) return out;
+    for (const Json& item : value->items()) {
+      const std::optional<int64_t> n = item.integer();
+      if (!n || *n < 0 || *n > most) refuse(key);
+      out.push_back(static_cast<size_t>(*n));
+    }
+    return out;
+  }
+
+  std::vector<size_t> indices(const Json& columns, std::string_view key) const {
+    const Json* names = columns.find("names");
+    return numbers(columns, key, names ? static_cast<int64_t>(names->size()) - 1 : -1);
+  }
+
+  std::vector<std::string> texts(const Json& of, std::string_view key) const {
+    std::vector<std::string> out;
+    const Json* value = of.find(key);
+    if (!value) return out;
+    for (const Json& item : value->items()) {
+      if (!item.text()) refuse(key);
+      out.push_back(*item.text());
+    }
+    return out;
+  }
+
+  TensorDesc desc(std::string_view key) const {
+    const Json* value = json_.find(key);
+    const Json* type = value ? value->find("type") : nullptr;
+    const Json* shape = value ? value->find("shape") : nullptr;
+    if (!type || !type->text() || !shape || !shape->is_array()) refuse(key);
+    std::vector<int64_t> extents;
+    for (const Json& item : shape->items()) {
+      const std::optional<int64_t> n = item.integer();
+      if (!n || *n < 0 || *n > kMostExtent) refuse(key);
+      extents.push_back(*n);
+    }
+    if (extents.size() >= Shape::kMaxRank) refuse(key);  // a batch has one dimension more
+    for (const DType t : {DType::u8, DType::f32, DType::i32})
+      if (name_of(t) == *type->text()) return {t, Shape(extents)};
+    refuse(key);
+  }
+
+  void check(const SampleForm& form) const {
+    if (!form.class_names.empty() && std::ssize(form.class_names) != form.classes)
+      refuse("class_names");
+    if (!form.characters.empty() && std::ssize(form.characters) != form.tokens)
+      refuse("characters");
+  }
+
+  static constexpr int64_t kMostExtent = 2147483647;
+
+  const Json& json_;
+  const std::string& path_;
+};
+
+}  // namespace
+
+SampleForm form_of(const Dataset& dataset) {
+  return {.stored = {dataset.inputs.desc.dtype, dataset.inputs.sample()},
+          .target = {dataset.targets.desc.dtype, dataset.targets.sample()},
+          .classes = dataset.classes,
+          .tokens = dataset.tokens,
+          .class_names = dataset.class_names,
+          .columns = dataset.columns,
+          .characters = dataset.characters};
+}
+
+std::string to_json(const SampleForm& form) {
+  Json out{{"sample", json_of(form.stored)}, {"target", json_of(form.target)}};
+  if (form.classes > 0) out.add("classes", form.classes);
+  if (!form.class_names.empty()) out.add("class_names", Json::array_of(form.class_names));
+  if (form.tokens > 0) out.add("tokens", form.tokens);
+  if (!form.characters.empty()) {
+    Json bytes = Json::array();
+    for (const char c : form.characters) bytes.push(static_cast<unsigned char>(c));
+    out.add("characters", std::move(bytes));
+  }
+  if (const TableColumns& columns = form.columns; !columns.names.empty())
+    out.add("columns", {{"names", Json::array_of(columns.names)},
+                        {"header", columns.header},
+                        {"inputs", Json::array_of(columns.inputs)},
+                        {"targets", Json::array_of(columns.targets)}});
+  return out.lines();
+}
+
+SampleForm form_from_json(std::string_view text, const std::string& path) {
+  JsonError error;
+  const std::optional<Json> json = Json::parse(text, {}, &error);
+  if (!json)
+    fail(Fault::data,
+         "{} is damaged: {} at byte {}; remove the file, and dptrain reads the "
+         "training data instead",
+         path, error.what, error.offset);
+  return FormReader(*json, path).run();
+}
+
+TensorDesc input_of(const SampleForm& form, std::span<const Choice> transforms) {
+  std::vector<int64_t> extents = {1};
+  const auto all = form.stored.shape.extents();
+  extents.insert(extents.end(), all.begin(), all.end());
+  Dataset d;
+  d.inputs = {.desc = {form.stored.dtype, Shape(extents)}};
+  d.targets = {.desc = {DType::i32, {1}}};
+  d.made = false;
+  return BatchLoader(std::move(d), transforms, {}, reference_gathers(), Split::test).input();
+}
+
+}  // namespace dpt

@@ -1,0 +1,37 @@
+// SampleForm: what the samples and targets of a run look like. A trained model needs it to read new
+// samples, and to say what its outputs mean. data.json of a run directory holds it, so that
+// predictions do not need the training data.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace dpt {
+
+struct SampleForm {
+  TensorDesc stored;    // a sample before transforms: u8, f32, or i32 for tokens
+  TensorDesc target;    // its target before target transforms: i32 for classes, or f32
+  int64_t classes = 0;  // number of classes; 0: targets are not classes
+  int64_t tokens = 0;   // number of tokens; 0: samples are not tokens
+  std::vector<std::string> class_names{};  // empty: classes have numbers only
+  TableColumns columns{};                  // no names: samples are not rows of a text table
+  std::string characters{};  // the byte of each token; empty: tokens are not characters
+  bool operator==(const SampleForm&) const = default;
+};
+
+SampleForm form_of(const Dataset& dataset);
+
+// The text of data.json. form_from_json() throws Error{data} with the path if the text is not one.
+std::string to_json(const SampleForm& form);
+SampleForm form_from_json(std::string_view text, const std::string& path);
+
+// The type and shape of a sample after the transforms of a spec, as evaluations use them. Throws
+// Error{spec} if they do not fit.
+TensorDesc input_of(const SampleForm& form, std::span<const Choice> transforms);
+
+}  // namespace dpt

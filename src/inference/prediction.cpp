@@ -1,0 +1,237 @@
+#include "inference/prediction.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/fail.h"
+#include "formats/csv_text.h"
+#include "formats/json.h"
+
+namespace dpt {
+namespace {
+
+constexpr int64_t kMostValues = 64;
+constexpr int kDigits = 6;  // of numbers in CSV and JSON
+
+// The most probable class first, NaN before all, and of equal scores the lower class: the first one
+// is PyTorch's argmax.
+bool before(float a, float b) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && !std::isnan(b);
+  return a > b;
+}
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+TensorDesc target_of(const Spec& spec, const SampleForm& form) {
+  TensorDesc out = form.target;
+  for (const Choice& t : spec.data.target_transforms)
+    out = static_cast<const TargetTransformType*>(t.what)->infer(t.settings, out, form.classes);
+  return out;
+}
+
+// Lines of columns; the first column is left-aligned, the others right-aligned.
+std::string aligned(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths(rows[0].size());
+  for (const auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string out;
+  for (const auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) {
+      const std::string end = i + 1 == row.size() ? "\n" : "  ";
+      out += i == 0 ? fmt::format("{:<{}}{}", row[i], widths[i], end)
+                    : fmt::format("{:>{}}{}", row[i], widths[i], end);
+    }
+  return out;
+}
+
+}  // namespace
+
+std::vector<float> outputs_of(TrainedModel& model, const BatchLoader& loader) {
+  std::vector<float> out(static_cast<size_t>(loader.size() * model.output().elements()));
+  model.run(
+      loader.size(),
+      [&](int64_t first, int64_t count, std::byte* to) {
+        std::vector<uint32_t> rows(static_cast<size_t>(count));
+        std::iota(rows.begin(), rows.end(), static_cast<uint32_t>(first));
+        if (loader.input().dtype == DType::i32)
+          loader.inputs(rows, reinterpret_cast<int32_t*>(to));
+        else
+          loader.inputs(rows, reinterpret_cast<float*>(to));
+      },
+      out);
+  return out;
+}
+
+PredictionTable::PredictionTable(const Spec& spec, const SampleForm& form, const InputFiles& inputs,
+                                 const Shape& output, int64_t top)
+    : spec_(spec),
+      form_(form),
+      inputs_(inputs),
+      kind_(static_cast<const LossType*>(spec.loss.what)->outputs),
+      target_(target_of(spec, form)),
+      output_(output) {
+  if (form.classes > 0 && output.rank() == 1 && output[0] >= form.classes) {
+    top_ = std::min(top, output[0]);
+    return;
+  }
+  if (form.classes > 0 && output.rank() > 1)
+    fail(
+        Fault::spec,
+        "the model outputs {} for each sample, not one list of scores; write its outputs to a file "
+        "with -o FILE.npy",
+        output.str());
+  if (output.elements() > kMostValues)
+    fail(Fault::spec,
+         "the model outputs {} values for each sample; write them to a file with -o FILE.npy",
+         output.elements());
+}
+
+std::span<const float> PredictionTable::output_of(std::span<const float> outputs,
+                                                  int64_t sample) const {
+  const auto width = static_cast<size_t>(output_.elements());
+  return outputs.subspan(static_cast<size_t>(sample) * width, width);
+}
+
+std::vector<PredictionTable::Ranked> PredictionTable::ranked(std::span<const float> output) const {
+  std::vector<int64_t> order(output.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
+    return before(output[static_cast<size_t>(a)], output[static_cast<size_t>(b)]);
+  });
+  const auto highest = static_cast<double>(output[static_cast<size_t>(order[0])]);
+  double sum = 0;
+  for (const float x : output) sum += std::exp(static_cast<double>(x) - highest);
+  std::vector<Ranked> out;
+  for (const int64_t i : std::span(order).first(static_cast<size_t>(top_))) {
+    const auto x = static_cast<double>(output[static_cast<size_t>(i)]);
+    const double score = kind_ == OutputKind::scores              ? std::exp(x - highest) / sum
+                         : kind_ == OutputKind::log_probabilities ? std::exp(x)
+                         : kind_ == OutputKind::logits            ? sigmoid(x)
+                                                                  : x;
+    out.push_back({.index = i, .score = score});
+  }
+  return out;
+}
+
+std::vector<float> PredictionTable::values(std::span<const float> output) const {
+  std::vector<float> out(output.begin(), output.end());
+  if (kind_ == OutputKind::logits)
+    for (float& x : out) x = static_cast<float>(sigmoid(static_cast<double>(x)));
+  if (kind_ != OutputKind::values || target_.shape != output_) return out;
+  const TensorView view{{DType::f32, output_}, reinterpret_cast<std::byte*>(out.data())};
+  const std::vector<Choice>& all = spec_.data.target_transforms;
+  for (auto t = all.rbegin(); t != all.rend(); ++t)
+    if (const auto* type = static_cast<const TargetTransformType*>(t->what); type->undo)
+      type->undo(t->settings, view);
+  return out;
+}
+
+std::string PredictionTable::class_name(int64_t index) const {
+  const auto i = static_cast<size_t>(index);
+  return i < form_.class_names.size() ? form_.class_names[i] : std::to_string(index);
+}
+
+std::string PredictionTable::score_name() const {
+  return kind_ == OutputKind::values ? "score" : "probability";
+}
+
+std::vector<std::string> PredictionTable::value_names() const {
+  std::vector<std::string> out;
+  const auto count = static_cast<size_t>(output_.elements());
+  const TableColumns& columns = form_.columns;
+  for (size_t i = 0; i < count; ++i)
+    if (columns.header && columns.targets.size() == count)
+      out.push_back(columns.names[columns.targets[i]]);
+    else
+      out.push_back(count == 1 ? "value" : fmt::format("value {}", i));
+  return out;
+}
+
+std::vector<std::string> PredictionTable::columns() const {
+  if (top_ == 0) return value_names();
+  std::vector<std::string> out;
+  for (int64_t k = 1; k <= top_; ++k)
+    for (const std::string& name : {std::string("class"), score_name()})
+      out.push_back(k == 1 ? name : fmt::format("{} {}", name, k));
+  return out;
+}
+
+std::vector<std::string> PredictionTable::cells(std::span<const float> output, int digits) const {
+  std::vector<std::string> out;
+  if (top_ == 0) {
+    for (const float x : values(output)) out.push_back(fmt::format("{:.{}g}", x, kDigits));
+    return out;
+  }
+  const bool probability = kind_ != OutputKind::values;
+  for (const Ranked& r : ranked(output)) {
+    out.push_back(class_name(r.index));
+    out.push_back(probability && digits < kDigits ? fmt::format("{:.{}f}", r.score, digits)
+                                                  : fmt::format("{:.{}g}", r.score, digits));
+  }
+  return out;
+}
+
+std::string PredictionTable::text(std::span<const float> outputs) const {
+  constexpr int kShown = 4;  // digits of a probability
+  // Images need no number of a row.
+  const bool rows = std::ssize(inputs_.files) < samples();
+  std::vector<std::vector<std::string>> lines;
+  const auto add = [&](std::string file, std::string row, const std::vector<std::string>& cells) {
+    std::vector<std::string> line{std::move(file)};
+    if (rows) line.push_back(std::move(row));
+    line.insert(line.end(), cells.begin(), cells.end());
+    lines.push_back(std::move(line));
+  };
+  add("file", "row", columns());
+  for (int64_t s = 0; s < samples(); ++s) {
+    const InputFiles::Origin origin = inputs_.origin(s);
+    add(origin.file, std::to_string(origin.row), cells(output_of(outputs, s), kShown));
+  }
+  return aligned(lines);
+}
+
+std::string PredictionTable::csv(std::span<const float> outputs) const {
+  std::string out = "file,row";
+  for (const std::string& name : columns()) out += "," + csv_text(name);
+  out += "\n";
+  for (int64_t s = 0; s < samples(); ++s) {
+    const InputFiles::Origin origin = inputs_.origin(s);
+    out += fmt::format("{},{}", csv_text(origin.file), origin.row);
+    for (const std::string& cell : cells(output_of(outputs, s), kDigits))
+      out += "," + csv_text(cell);
+    out += "\n";
+  }
+  return out;
+}
+
+std::string PredictionTable::json(std::span<const float> outputs) const {
+  Json all = Json::array();
+  const std::vector<std::string> names = top_ == 0 ? value_names() : std::vector<std::string>();
+  for (int64_t s = 0; s < samples(); ++s) {
+    const InputFiles::Origin origin = inputs_.origin(s);
+    Json one{{"file", origin.file}, {"row", origin.row}};
+    if (top_ > 0) {
+      Json classes = Json::array();
+      for (const Ranked& r : ranked(output_of(outputs, s))) {
+        Json c{{"class", r.index}};
+        if (!form_.class_names.empty()) c.add("name", class_name(r.index));
+        c.add(score_name(), Json::rounded(r.score, kDigits));
+        classes.push(std::move(c));
+      }
+      one.add("classes", std::move(classes));
+    } else {
+      Json values_json = Json::object();
+      const std::vector<float> numbers = values(output_of(outputs, s));
+      for (size_t i = 0; i < numbers.size(); ++i)
+        values_json[names[i]] = Json::rounded(static_cast<double>(numbers[i]), kDigits);
+      one.add("values", std::move(values_json));
+    }
+    all.push(std::move(one).on_line(2));
+  }
+  return Json{{"predictions", std::move(all)}}.dump() + "\n";
+}
+
+}  // namespace dpt

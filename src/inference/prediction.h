@@ -1,0 +1,59 @@
+// What the outputs of a trained model say about new samples.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/batch_loader.h"
+#include "data/input_files.h"
+#include "data/sample_form.h"
+#include "inference/trained_model.h"
+#include "layers/loss.h"
+#include "spec/spec.h"
+
+namespace dpt {
+
+// The outputs [samples, model.output()] for all samples of a loader.
+std::vector<float> outputs_of(TrainedModel& model, const BatchLoader& loader);
+
+// Predictions as a table: for classes the most probable ones, for other targets the values in the
+// units of the data, without `standardize`.
+class PredictionTable {
+ public:
+  // top: how many classes a sample's line has. Throws Error{spec} if a sample's output is no list:
+  // scores for each position of a sequence, or more than 64 values. All references must outlive it.
+  PredictionTable(const Spec& spec, const SampleForm& form, const InputFiles& inputs,
+                  const Shape& output, int64_t top);
+
+  // outputs: [samples, output].
+  std::string text(std::span<const float> outputs) const;
+  std::string csv(std::span<const float> outputs) const;   // the first line has the columns' names
+  std::string json(std::span<const float> outputs) const;  // {"predictions": [{"file": ...}, ...]}
+
+ private:
+  struct Ranked {
+    int64_t index = 0;  // of the class
+    double score = 0;   // a probability, unless the loss trains no probabilities
+  };
+  int64_t samples() const { return inputs_.dataset.size(); }
+  std::span<const float> output_of(std::span<const float> outputs, int64_t sample) const;
+  std::vector<Ranked> ranked(std::span<const float> output) const;
+  std::vector<float> values(std::span<const float> output) const;
+  std::string class_name(int64_t index) const;
+  std::string score_name() const;
+  std::vector<std::string> columns() const;
+  std::vector<std::string> cells(std::span<const float> output, int digits) const;
+  std::vector<std::string> value_names() const;
+
+  const Spec& spec_;
+  const SampleForm& form_;
+  const InputFiles& inputs_;
+  OutputKind kind_;
+  TensorDesc target_;  // after target transforms
+  Shape output_;
+  int64_t top_ = 0;  // 0: not classes
+};
+
+}  // namespace dpt

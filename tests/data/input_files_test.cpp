@@ -1,0 +1,132 @@
+#include "data/input_files.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <doctest/doctest.h>
+
+#include "data/datasets/loading.h"
+#include "data/readers/image.h"
+#include "paths.h"
+#include "skip.h"
+
+namespace dpt {
+namespace {
+
+struct Set {
+  Choice choice;
+  SampleForm form;
+};
+
+Set set_of(const std::string& name, const std::string& yaml, const Folder& folder) {
+  const DatasetType& type = dataset_type(name);
+  Set out;
+  out.choice.what = &type;
+  out.choice.settings = settings_of(type, yaml, folder.path());
+  out.form = form_of(type.load(out.choice.settings, {.folder = folder.path()}));
+  return out;
+}
+
+using Floats = std::vector<float>;
+
+Floats floats(const Set& set, const std::vector<std::string>& files) {
+  return all_of<float>(read_input_files(set.choice, set.form, files).dataset.inputs);
+}
+
+std::string refusal(const Set& set, const std::vector<std::string>& files) {
+  return data_error([&] { read_input_files(set.choice, set.form, files); });
+}
+
+// A set of numbers [2, 2] without files.
+Set numbers(DType type) {
+  Set out;
+  out.choice.what = &dataset_type("npy");
+  out.form.stored = {type, {2, 2}};
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("columns of a CSV file are found by their names, or by their number") {
+  const Folder folder;
+  folder.write("t.csv", "a,b,kind\n1,2,0\n3,4,1\n");
+  const Set set = set_of("csv", "{path: t.csv, targets: kind, classes: 2}", folder);
+  CHECK(floats(set, {folder.write("1.csv", "b,note,a\n5,text,6\n")}) == Floats{6, 5});
+  CHECK(floats(set, {folder.write("2.csv", "7,8\n9,10\n")}) == Floats{7, 8, 9, 10});
+  CHECK(floats(set, {folder.write("3.csv", "7,8,1\n")}) == Floats{7, 8});
+  CHECK(floats(set, {folder.file("1.csv"), folder.file("2.csv")}) == Floats{6, 5, 7, 8, 9, 10});
+  CHECK(has(refusal(set, {folder.write("4.csv", "a,c\n1,2\n")}), "has no column 'b'"));
+  CHECK(has(refusal(set, {folder.write("5.csv", "1,2,3,4\n")}),
+            "has 4 columns, but the model takes 2; give the input columns alone"));
+  folder.write("plain.csv", "0,1,2\n1,3,4\n");
+  const Set plain = set_of("csv", "{path: plain.csv, targets: 0, classes: 2}", folder);
+  CHECK(floats(plain, {folder.file("2.csv")}) == Floats{7, 8, 9, 10});
+  CHECK(floats(plain, {folder.file("3.csv")}) == Floats{8, 1});  // its columns 1 and 2
+  CHECK(has(refusal(plain, {folder.file("1.csv")}), "the training file had none"));
+}
+
+TEST_CASE("a CSV file for a run of another data set has all numbers of a sample") {
+  const Folder folder;
+  const Set set = numbers(DType::f32);
+  const InputFiles in =
+      read_input_files(set.choice, set.form, std::vector{folder.write("a.csv", "1,2,3,4\n")});
+  CHECK(in.dataset.inputs.desc.shape == Shape{1, 2, 2});
+  CHECK(has(refusal(set, {folder.write("b.csv", "1,2\n")}),
+            "has 2 columns, but a sample of this run has 4 numbers"));
+}
+
+TEST_CASE("arrays have samples of the run's shape and type") {
+  const Folder folder;
+  const std::string one = folder.write("1.npy", npy<float>("<f4", "(2, 2)", {1, 2, 3, 4}));
+  const std::string two =
+      folder.write("2.npy", npy<float>("<f4", "(2, 2, 2)", {5, 6, 7, 8, 9, 10, 11, 12}));
+  const Set set = numbers(DType::f32);
+  CHECK(floats(set, {one}) == Floats{1, 2, 3, 4});
+  const InputFiles in = read_input_files(set.choice, set.form, std::vector{two, one});
+  CHECK(in.dataset.size() == 3);
+  CHECK(in.origin(1).file == two);
+  CHECK(in.origin(1).row == 1);
+  CHECK(in.origin(2).file == one);
+  CHECK(in.origin(2).row == 0);
+  CHECK(refusal(numbers(DType::u8), {one}) ==
+        one +
+            " holds [2, 2] f32, but the samples of this run are [2, 2] u8: bytes as they are "
+            "before transforms");
+  const std::string idx = folder.write("x-idx2-ubyte", idx_bytes({2, 2}));
+  Set bytes = numbers(DType::u8);
+  CHECK(all_of<uint8_t>(read_input_files(bytes.choice, bytes.form, std::vector{idx}).dataset.inputs)
+            .size() == 4);
+  CHECK(has(refusal(set, {folder.write("a.bin", "x")}), "has an unknown file type"));
+  CHECK(has(refusal(set, {one, folder.write("a.png", "x")}), "cannot be mixed"));
+  CHECK(has(refusal(set, {folder.file("a.png")}),
+            "is an image, but the samples of this run are [2, 2] f32"));
+}
+
+TEST_CASE("tokens must be those of the training data") {
+  const Folder folder;
+  Set set = numbers(DType::i32);
+  set.form.tokens = 3;
+  CHECK(refusal(set, {folder.write("1.npy", npy<int32_t>("<i4", "(2, 2)", {0, 1, 2, 0}))}).empty());
+  CHECK(has(refusal(set, {folder.write("2.npy", npy<int32_t>("<i4", "(2, 2)", {0, 1, 3, 0}))}),
+            "the token 3, but the model was trained with 3 tokens"));
+}
+
+TEST_CASE("images become the samples of a run of other images") {
+  if (skip_without(reads_png(), "libpng")) return;
+  const Folder folder;
+  const std::string png = test_file("fixtures/images/png/palette.png");
+  Set set = numbers(DType::u8);
+  set.form.stored = {DType::u8, {1, 4, 4}};
+  const InputFiles in = read_input_files(set.choice, set.form, std::vector{png});
+  std::vector<uint8_t> pixels(16);
+  in.dataset.reader->read(0, std::as_writable_bytes(std::span(pixels)));
+  CHECK(*std::ranges::max_element(pixels) > 0);
+  std::filesystem::copy(png, folder.file("b.png"));
+  std::filesystem::copy(png, folder.file("a.png"));
+  folder.write("notes.txt", "no image");
+  const InputFiles all = read_input_files(set.choice, set.form, std::vector{folder.path()});
+  CHECK(all.files == std::vector{folder.file("a.png"), folder.file("b.png")});
+  CHECK(all.dataset.size() == 2);
+}
+
+}  // namespace dpt

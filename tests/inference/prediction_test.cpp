@@ -1,0 +1,141 @@
+#include "inference/prediction.h"
+
+#include <cmath>
+#include <limits>
+
+#include "inference/trained.h"
+
+namespace dpt {
+namespace {
+
+InputFiles files_of(const std::vector<std::pair<std::string, int64_t>>& files) {
+  InputFiles out;
+  int64_t samples = 0;
+  for (const auto& [file, count] : files) {
+    out.files.push_back(file);
+    out.first.push_back(samples);
+    samples += count;
+  }
+  out.dataset.inputs.desc = {DType::f32, {samples, 2}};
+  return out;
+}
+
+SampleForm classes(int64_t count, std::vector<std::string> names = {}) {
+  SampleForm out;
+  out.stored = {DType::f32, {2}};
+  out.target = {DType::i32, {}};
+  out.classes = count;
+  out.class_names = std::move(names);
+  return out;
+}
+
+SampleForm values(int64_t columns) {
+  SampleForm out;
+  out.stored = {DType::f32, {2}};
+  out.target = {DType::f32, {columns}};
+  return out;
+}
+
+LoadedText spec_of(const std::string& loss, const std::string& transforms = "[]") {
+  return LoadedText(
+      "data: {dataset: {random: {samples: 2, in_features: 2, out_features: 2}}, batch_size: 1, "
+      "target_transforms: " +
+      transforms + "}\nmodel: [{linear: 2}]\nloss: " + loss + "\noptimizer: sgd\n");
+}
+
+// Scores whose softmax is 0.2, 0.7 and 0.1.
+const std::vector<float> kScores = {std::log(2.0F), std::log(7.0F), std::log(1.0F)};
+
+}  // namespace
+
+TEST_CASE("classes by their probability") {
+  const LoadedText text = spec_of("cross_entropy");
+  const InputFiles two = files_of({{"a.csv", 2}});
+  std::vector<float> outputs = kScores;
+  outputs.insert(outputs.end(), {0, 0, 1});
+  const SampleForm form = classes(3, {"cat", "dog", "a, b"});
+  const PredictionTable table(text.spec, form, two, {3}, 2);
+  CHECK(table.text(outputs) ==
+        "file   row  class  probability  class 2  probability 2\n"
+        "a.csv    0    dog       0.7000      cat         0.2000\n"
+        "a.csv    1   a, b       0.5761      cat         0.2119\n");
+  CHECK(table.csv(outputs) ==
+        "file,row,class,probability,class 2,probability 2\n"
+        "a.csv,0,dog,0.7,cat,0.2\n"
+        "a.csv,1,\"a, b\",0.576117,cat,0.211942\n");
+  const SampleForm numbers = classes(3);
+  const PredictionTable one(text.spec, numbers, two, {3}, 1);
+  CHECK(
+      one.json(outputs) ==
+      "{\"predictions\": [\n"
+      "  {\"file\": \"a.csv\", \"row\": 0, \"classes\": [{\"class\": 1, \"probability\": 0.7}]},\n"
+      "  {\"file\": \"a.csv\", \"row\": 1, \"classes\": [{\"class\": 2, \"probability\": "
+      "0.576117}]}\n"
+      "]}\n");
+}
+
+TEST_CASE("images have no rows") {
+  const LoadedText text = spec_of("nll_loss");
+  const InputFiles images = files_of({{"a.png", 1}, {"long/name.png", 1}});
+  const float outputs[] = {std::log(0.25F), std::log(0.75F), 0, -100};
+  const SampleForm form = classes(2);
+  CHECK(PredictionTable(text.spec, form, images, {2}, 1).text(outputs) ==
+        "file           class  probability\n"
+        "a.png              1       0.7500\n"
+        "long/name.png      0       1.0000\n");
+}
+
+TEST_CASE("the scores of other losses") {
+  const InputFiles one = files_of({{"a", 1}});
+  const float outputs[] = {2, 2, -1};
+  const SampleForm form = classes(3);
+  const LoadedText squares = spec_of("mse_loss", "[one_hot]");
+  CHECK(PredictionTable(squares.spec, form, one, {3}, 5).csv(outputs) ==
+        "file,row,class,score,class 2,score 2,class 3,score 3\na,0,0,2,1,2,2,-1\n");
+  const LoadedText logits = spec_of("bce_with_logits_loss", "[one_hot]");
+  CHECK(PredictionTable(logits.spec, form, one, {3}, 1).csv(outputs) ==
+        "file,row,class,probability\na,0,0,0.880797\n");
+  // NaN comes first, as in PyTorch's argmax.
+  const float broken[] = {2, std::numeric_limits<float>::quiet_NaN(), -1};
+  CHECK(PredictionTable(squares.spec, form, one, {3}, 1).csv(broken) ==
+        "file,row,class,score\na,0,1,nan\n");
+}
+
+TEST_CASE("values in the units of the data") {
+  const InputFiles two = files_of({{"a", 1}, {"b", 1}});
+  const float outputs[] = {1, 2, 0.5, -1};
+  const LoadedText plain = spec_of("mse_loss");
+  SampleForm form = values(2);
+  CHECK(PredictionTable(plain.spec, form, two, {2}, 1).text(outputs) ==
+        "file  value 0  value 1\n"
+        "a           1        2\n"
+        "b         0.5       -1\n");
+  form.columns = {
+      .names = {"x", "price", "rooms"}, .header = true, .inputs = {0}, .targets = {1, 2}};
+  const LoadedText units = spec_of("mse_loss", "[{standardize: {mean: [100, 3], std: [10, 2]}}]");
+  CHECK(PredictionTable(units.spec, form, two, {2}, 1).csv(outputs) ==
+        "file,row,price,rooms\na,0,110,7\nb,0,105,1\n");
+  CHECK(PredictionTable(units.spec, form, two, {2}, 1).json(outputs) ==
+        "{\"predictions\": [\n"
+        "  {\"file\": \"a\", \"row\": 0, \"values\": {\"price\": 110, \"rooms\": 7}},\n"
+        "  {\"file\": \"b\", \"row\": 0, \"values\": {\"price\": 105, \"rooms\": 1}}\n"
+        "]}\n");
+}
+
+TEST_CASE("outputs that are no list are refused") {
+  const InputFiles one = files_of({{"a", 1}});
+  const LoadedText text = spec_of("cross_entropy");
+  const SampleForm sequences = classes(3), many = values(100);
+  CHECK(
+      has(error_of(Fault::spec,
+                   [&] {
+                     PredictionTable(text.spec, sequences, one, {4, 3}, 1);
+                   }),
+          "the model outputs [4, 3] for each sample, not one list of scores; write its outputs to "
+          "a file with -o FILE.npy"));
+  const LoadedText squares = spec_of("mse_loss");
+  CHECK(has(error_of(Fault::spec, [&] { PredictionTable(squares.spec, many, one, {100}, 1); }),
+            "the model outputs 100 values"));
+}
+
+}  // namespace dpt
