@@ -1,14 +1,23 @@
-// dptrain export SPEC --to torch: the same run as a PyTorch program.
+// dptrain export: a spec as a PyTorch program, or trained weights in other programs' formats.
 #include <algorithm>
+#include <filesystem>
+#include <utility>
 
+#include "base/disk.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/run_argument.h"
 #include "cli/spec_argument.h"
+#include "cli/trained_run.h"
+#include "export/onnx.h"
 #include "export/torch.h"
+#include "formats/tensor_file.h"
+#include "formats/torch_file.h"
+#include "inference/evaluation_graph.h"
 
 namespace dpt::commands {
 namespace {
@@ -37,18 +46,7 @@ std::vector<TorchGroup> groups_of(const Session& s) {
   return out;
 }
 
-int run_export(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "export", "Writes a spec as a PyTorch program with the same weights, order and losses.");
-  SpecArgument argument;
-  std::string to = "torch", output;
-  argument.add_to(arguments);
-  arguments.choice("--to FORMAT", to, {"torch"}, "what to write");
-  arguments.text("-o,--output FILE", output,
-                 "file of the program; data that PyTorch cannot generate is written next to it as "
-                 ".npy; default: standard output");
-  arguments.parse(words);
-  const LoadedSpec loaded = load(argument);
+void export_program(const LoadedSpec& loaded, const std::string& output) {
   if (loaded.spec.data.auto_batch)
     fail(Fault::spec,
          "data.batch_size is auto, and a PyTorch program needs a number: add data.batch_size=N");
@@ -76,19 +74,93 @@ int run_export(const std::vector<std::string>& words) {
       .program = output};
   const std::string program = export_torch(loaded.spec, query);
   note_dropout(s->settings.spec, s->model);
-  if (output.empty()) {
-    print_stdout("{}", program);
-    return 0;
-  }
+  if (output.empty()) return print_stdout("{}", program);
   write_torch_arrays(loaded.spec, query);
   write_text(output, program);
+}
+
+// The tensors of a file, in memory.
+struct LoadedTensors {
+  std::vector<NamedTensor> list;
+  std::vector<std::vector<std::byte>> bytes;  // of each; moving the vector keeps their addresses
+};
+
+LoadedTensors read_tensors(const std::string& path) {
+  const std::unique_ptr<const TensorFile> file = open_tensor_file(path);
+  LoadedTensors out;
+  for (const TensorFile::Entry& e : file->entries()) {
+    std::vector<std::byte>& bytes = out.bytes.emplace_back(e.desc.bytes());
+    file->read(e, bytes);
+    out.list.push_back({.name = e.name, .desc = e.desc, .data = bytes.data()});
+  }
+  return out;
+}
+
+void export_onnx(const TrainedRun& run, const std::string& output) {
+  const SampleForm form = sample_form(run);
+  const Spec& spec = run.loaded.spec;
+  const TensorDesc sample = input_of(form, spec.data.transforms);
+  const LoadedTensors tensors = read_tensors(run.weights);
+  const std::string model = onnx_model(evaluation_graph(spec, sample, 1), tensors.list, spec.name);
+  Disk disk;
+  write_file(disk, output, model);
+}
+
+// The format that an output file's name asks for; empty: its name says nothing.
+std::string format_of(const std::string& output) {
+  const std::string ending = std::filesystem::path(output).extension().string();
+  if (ending == ".onnx") return "onnx";
+  if (ending == ".pt" || ending == ".pth") return "pt";
+  return ending == ".py" ? "torch" : "";
+}
+
+int run_export(const std::vector<std::string>& words) {
+  Arguments arguments(
+      "export",
+      "Writes a spec, or that of a run directory, as a PyTorch program with the same weights,\n"
+      "order and losses (torch), or the trained weights of a run as an ONNX model (onnx) or a\n"
+      "state_dict of torch.save (pt).");
+  SpecArgument argument;
+  std::string to, output, weights;
+  argument.add_to(arguments);
+  arguments.choice("--to FORMAT", to, {"torch", "onnx", "pt"},
+                   "what to write; default: by the ending of the output file (.py, .onnx, .pt), or "
+                   "else torch");
+  arguments.text("--weights PATH", weights,
+                 "onnx, pt: a file of safetensors or torch.save, a run directory, or `best`: the "
+                 "best weights; default: the last weights of the run, or of the newest run of the "
+                 "spec");
+  arguments.text("-o,--output FILE", output,
+                 "output file; data that PyTorch cannot generate is written next to a program as "
+                 ".npy; default: standard output, for a program");
+  arguments.parse(words);
+  if (to.empty()) to = format_of(output).empty() ? "torch" : format_of(output);
+  if (to == "torch") {
+    if (!weights.empty())
+      fail(Fault::spec,
+           "--weights is for --to onnx and --to pt; a PyTorch program reads weights "
+           "with its own --weights");
+    if (names_run(argument.path)) argument.path = find_run(argument.path) + "/spec.resolved.yaml";
+    export_program(load(argument), output);
+    return 0;
+  }
+  if (output.empty()) fail(Fault::spec, "export --to {} writes a file: name it with -o FILE", to);
+  if (argument.path.empty()) return load(argument), 0;  // says that there is none
+  const TrainedRun run = load(TrainedRunArgument{
+      .run = argument.path, .weights = weights, .overrides = argument.overrides});
+  if (to == "onnx")
+    export_onnx(run, output);
+  else
+    write_torch(output, read_tensors(run.weights).list);
   return 0;
 }
 
 }  // namespace
 
 Command export_spec() {
-  return {.name = "export", .summary = "write a spec as a PyTorch program", .run = run_export};
+  return {.name = "export",
+          .summary = "write a PyTorch program, an ONNX model or a state_dict",
+          .run = run_export};
 }
 
 }  // namespace dpt::commands

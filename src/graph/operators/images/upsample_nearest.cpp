@@ -2,27 +2,10 @@
 // float32, with r = 1 / scale, or H / H' if no scale is given; columns likewise. This is PyTorch's
 // mode 'nearest', not 'nearest-exact'.
 //   upsample_nearest_gradient(dy) -> dx[N, C, Resize::extents]
-#include <cmath>
-
 #include "graph/operators/images/image.h"
 
 namespace dpt::operators {
 namespace {
-
-// For each of `out` elements: the index of its source among `in`.
-std::vector<int64_t> sources(int64_t in, int64_t out, double scale) {
-  std::vector<int64_t> from(static_cast<size_t>(out));
-  const float ratio =
-      scale > 0 ? static_cast<float>(1 / scale) : static_cast<float>(in) / static_cast<float>(out);
-  for (int64_t i = 0; i < out; ++i) {
-    const int64_t near = out == in ? i
-                         : out == 2 * in
-                             ? i / 2
-                             : static_cast<int64_t>(std::floor(static_cast<float>(i) * ratio));
-    from[static_cast<size_t>(i)] = std::min(near, in - 1);
-  }
-  return from;
-}
 
 constexpr std::string_view kNothing = "an empty image cannot be upsampled";
 
@@ -42,8 +25,8 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
 // Calls f(offset in x, offset in y) for each element of y.
 template <class F>
 void each_element(const Image& x, const Image& y, const Resize& s, F f) {
-  const std::vector<int64_t> rows = sources(x.h, y.h, s.scale[0]),
-                             columns = sources(x.w, y.w, s.scale[1]);
+  const std::vector<int64_t> rows = nearest_sources(x.h, y.h, s.scale[0]),
+                             columns = nearest_sources(x.w, y.w, s.scale[1]);
   y.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
     f(x.at(n, c, rows[static_cast<size_t>(h)], columns[static_cast<size_t>(w)]), y.at(n, c, h, w));
   });

@@ -1,0 +1,172 @@
+// Convolutions, pooling and resizing in ONNX, where windows have the numbers of the extents that an
+// image has: one or two.
+#include <algorithm>
+#include <any>
+
+#include "export/onnx_graph.h"
+#include "graph/attrs.h"
+#include "graph/windows.h"
+
+namespace dpt {
+namespace {
+
+template <class T>
+const T& settings(const GraphNode& n) {
+  return std::any_cast<const T&>(n.attrs);
+}
+
+// The number of an image's extents; [N, C, W] has its width alone.
+int dims_of(const Shape& image) { return image.rank() - 2; }
+
+// Height and width, with a height of 1 for [N, C, W].
+Pair extents_of(const Shape& image) {
+  return dims_of(image) == 2 ? Pair{image[2], image[3]} : Pair{1, image[2]};
+}
+
+std::vector<int64_t> of_image(const Pair& pair, const Shape& image) {
+  return dims_of(image) == 2 ? std::vector<int64_t>{pair[0], pair[1]}
+                             : std::vector<int64_t>{pair[1]};
+}
+
+std::vector<int64_t> both(std::vector<int64_t> before, const std::vector<int64_t>& behind) {
+  before.insert(before.end(), behind.begin(), behind.end());
+  return before;
+}
+
+std::vector<OnnxAttribute> window_attributes(const Window& w, const Shape& image) {
+  return {{"kernel_shape", of_image(w.kernel, image)},
+          {"strides", of_image(w.stride, image)},
+          {"dilations", of_image(w.dilation, image)},
+          {"pads", both(of_image(w.before, image), of_image(w.behind, image))}};
+}
+
+std::vector<std::string> inputs_of(OnnxGraph& to, const GraphNode& n) {
+  std::vector<std::string> out;
+  for (const ValueId v : n.in) out.push_back(to[v]);
+  return out;
+}
+
+void convolution(OnnxGraph& to, const GraphNode& n) {
+  const auto& s = settings<Convolution>(n);
+  std::vector<OnnxAttribute> attributes = window_attributes(s.window, to.shape(n.in[0]));
+  attributes.push_back({"group", s.groups});
+  to.set(n.out[0], to.add("Conv", inputs_of(to, n), std::move(attributes)));
+}
+
+void convolution_transpose(OnnxGraph& to, const GraphNode& n) {
+  const auto& s = settings<Convolution>(n);
+  const Shape& x = to.shape(n.in[0]);
+  std::vector<OnnxAttribute> attributes = window_attributes(s.window, x);
+  attributes.push_back({"group", s.groups});
+  attributes.push_back({"output_padding", of_image(s.output_padding, x)});
+  to.set(n.out[0], to.add("ConvTranspose", inputs_of(to, n), std::move(attributes)));
+}
+
+// The window with as much padding behind as its positions need. ONNX's ceil_mode has one position
+// more than PyTorch's in some cases, so padding takes its place.
+Window with_reached_padding(Window w, const Shape& x, const Shape& y) {
+  const Pair in = extents_of(x), out = extents_of(y);
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t reached = (out[i] - 1) * w.stride[i] + covered(w, i) - in[i] - w.before[i];
+    w.behind[i] = std::max<int64_t>(reached, 0);
+  }
+  return w;
+}
+
+void max_pool(OnnxGraph& to, const GraphNode& n) {
+  const Shape& x = to.shape(n.in[0]);
+  const Window w = with_reached_padding(settings<Pool>(n).window, x, to.shape(n.out[0]));
+  to.set(n.out[0], to.add("MaxPool", {to[n.in[0]]}, window_attributes(w, x)));
+}
+
+// What PyTorch divides the sum of a window by.
+double divisor(const Pool& s, const Pair& in, int64_t row, int64_t column) {
+  const Window& k = s.window;
+  if (s.divisor_override != 0) return static_cast<double>(s.divisor_override);
+  if (s.count_include_pad)
+    return static_cast<double>(with_padding(k, 0, row, in[0]) * with_padding(k, 1, column, in[1]));
+  const Span1 rows = inside(k, 0, row, in[0]), columns = inside(k, 1, column, in[1]);
+  return static_cast<double>((rows.last - rows.first) * (columns.last - columns.first));
+}
+
+void avg_pool(OnnxGraph& to, const GraphNode& n) {
+  const auto& s = settings<Pool>(n);
+  const Shape &x = to.shape(n.in[0]), &y = to.shape(n.out[0]);
+  const Window w = with_reached_padding(s.window, x, y);
+  std::vector<OnnxAttribute> attributes = window_attributes(w, x);
+  std::erase_if(attributes, [](const OnnxAttribute& a) { return a.name == "dilations"; });
+  attributes.push_back({"count_include_pad", int64_t{1}});
+  std::string mean = to.add("AveragePool", {to[n.in[0]]}, std::move(attributes));
+  // The operator divides each sum by the window's size; what PyTorch divides by depends on the
+  // position.
+  const Pair in = extents_of(x), out = extents_of(y);
+  const auto size = static_cast<double>(w.kernel[0] * w.kernel[1]);
+  std::vector<float> factors;
+  bool needed = false;
+  for (int64_t i = 0; i < out[0]; ++i)
+    for (int64_t j = 0; j < out[1]; ++j) {
+      factors.push_back(static_cast<float>(size / divisor(s, in, i, j)));
+      needed = needed || factors.back() != 1;
+    }
+  if (needed) mean = to.add("Mul", {mean, to.numbers(both({1, 1}, of_image(out, x)), factors)});
+  to.set(n.out[0], mean);
+}
+
+// A matrix [out, in] whose rows take the mean of the input ranges of adaptive pooling.
+std::vector<float> means(int64_t in, int64_t out) {
+  std::vector<float> matrix(static_cast<size_t>(out * in));
+  for (int64_t i = 0; i < out; ++i) {
+    const Span1 range = piece(i, in, out);
+    for (int64_t j = range.first; j < range.last; ++j)
+      matrix[static_cast<size_t>(i * in + j)] = 1 / static_cast<float>(range.last - range.first);
+  }
+  return matrix;
+}
+
+void adaptive_avg_pool(OnnxGraph& to, const GraphNode& n) {
+  const Shape& x = to.shape(n.in[0]);
+  const Pair in = extents_of(x), out = extents_of(to.shape(n.out[0]));
+  if (out == Pair{1, 1}) return to.set(n.out[0], to.add("GlobalAveragePool", {to[n.in[0]]}));
+  if (in[0] % out[0] == 0 && in[1] % out[1] == 0) {
+    const Pair size{in[0] / out[0], in[1] / out[1]};
+    return to.set(n.out[0],
+                  to.add("AveragePool", {to[n.in[0]]},
+                         {{"kernel_shape", of_image(size, x)}, {"strides", of_image(size, x)}}));
+  }
+  // Ranges of several sizes: as products with matrices, of the height and of the width.
+  std::string y = to[n.in[0]];
+  if (out[0] != in[0]) y = to.add("MatMul", {to.numbers({out[0], in[0]}, means(in[0], out[0])), y});
+  if (out[1] != in[1]) {
+    const std::string rows = to.numbers({out[1], in[1]}, means(in[1], out[1]));
+    y = to.add("MatMul", {y, to.add("Transpose", {rows}, {{"perm", std::vector<int64_t>{1, 0}}})});
+  }
+  to.set(n.out[0], y);
+}
+
+// Takes rows and columns by their indices, which are exact; Resize computes them by formulas that
+// round in another way than PyTorch's for some sizes.
+void upsample_nearest(OnnxGraph& to, const GraphNode& n) {
+  const auto& s = settings<Resize>(n);
+  const Shape& x = to.shape(n.in[0]);
+  const Pair in = extents_of(x);
+  std::string y = to[n.in[0]];
+  for (size_t i = dims_of(x) == 2 ? 0 : 1; i < 2; ++i) {
+    const std::string indices = to.integers(nearest_sources(in[i], s.extents[i], s.scale[i]));
+    const int64_t axis = x.rank() - 2 + static_cast<int64_t>(i);
+    y = to.add("Gather", {y, indices}, {{"axis", axis}});
+  }
+  to.set(n.out[0], y);
+}
+
+constexpr OnnxOperator kOperators[] = {{"convolution", convolution},
+                                       {"convolution_transpose", convolution_transpose},
+                                       {"max_pool", max_pool},
+                                       {"avg_pool", avg_pool},
+                                       {"adaptive_avg_pool", adaptive_avg_pool},
+                                       {"upsample_nearest", upsample_nearest}};
+
+}  // namespace
+
+std::span<const OnnxOperator> onnx_image_operators() { return kOperators; }
+
+}  // namespace dpt

@@ -1,0 +1,94 @@
+// ONNX models as they are written. tests/onnx/exported_models.py checks with the onnx package that
+// they are sound, and with onnxruntime that they compute what dptrain predicts.
+#include "export/onnx.h"
+
+#include <algorithm>
+
+#include "export/onnx_text.h"
+#include "golden_text.h"
+#include "graph/operator.h"
+#include "inference/trained.h"
+
+namespace dpt {
+namespace {
+
+std::string model_text(const std::string& model, const TensorDesc& sample,
+                       const std::string& loss = "mse_loss") {
+  const LoadedText text(with_model(model, loss));
+  const Weights weights(text.spec, sample);
+  return onnx_text(onnx_model(evaluation_graph(text.spec, sample, 1), weights.list, "net"));
+}
+
+}  // namespace
+
+TEST_CASE("an ONNX model of linear layers") {
+  CHECK(model_text("[{linear: 2, name: a}, relu, {linear: {out_features: 1, bias: false}}]",
+                   {DType::f32, {3}}) == R"(ir_version 8
+operator set '' 17
+graph net
+a.weight [2, 3] float = 0.425 0.325 0.225 0.125 0.025 -0.075
+a.bias [2] float = -0.175 -0.275
+2.weight [1, 2] float = -0.375 -0.475
+input input [batch, 3] float
+output output [batch, 1] float
+a/Gemm:out = Gemm(input, a.weight, a.bias) transB=1
+1/Relu:out = Relu(a/Gemm:out)
+output = Gemm(1/Relu:out, 2.weight) transB=1
+)");
+}
+
+TEST_CASE("an ONNX model of tokens, and one that does nothing") {
+  CHECK(has(model_text("[{embedding: {num_embeddings: 4, embedding_dim: 2}}]", {DType::i32, {5}}),
+            "input input [batch, 5] int64\noutput output [batch, 5, 2] float\n"
+            "output = Gather(0.weight, input) axis=0\n"));
+  CHECK(has(model_text("[identity]", {DType::f32, {5}}), "\noutput = Identity(input)\n"));
+}
+
+TEST_CASE("ONNX models of the other layers") {
+  const std::string images = model_text(
+      "[{conv2d: {out_channels: 4, kernel_size: [3, 2], padding: [1, 0], stride: 2}}, "
+      "batch_norm2d, {group_norm: {num_groups: 2}}, instance_norm, prelu, "
+      "{avg_pool2d: {kernel_size: 3, stride: 2, padding: 1, ceil_mode: true}}, "
+      "{conv_transpose2d: {out_channels: 2, kernel_size: 2, stride: 2, output_padding: 1}}, "
+      "{max_pool2d: {kernel_size: 2, ceil_mode: true}}, {upsample: 2}, {pad: [1, -1]}, "
+      "{adaptive_avg_pool2d: [2, 3]}, {adaptive_avg_pool2d: 1}, flatten]",
+      {DType::f32, {2, 12, 13}});
+  const std::string sequences = model_text(
+      "[{embedding: {num_embeddings: 4, embedding_dim: 4}}, {position_embedding: {num_embeddings: "
+      "8}}, {residual: [layer_norm, {multihead_attention: {num_heads: 2, causal: true}}]}, gelu, "
+      "{gelu: {approximate: tanh}}, {softplus: {beta: 2, threshold: 5}}, silu, relu6, elu, "
+      "leaky_relu, {linear: 3}, {softmax: {dim: -1}}]",
+      {DType::i32, {5}});
+  check_golden(images + "\n" + sequences, "export/golden/onnx.txt");
+}
+
+TEST_CASE("weights that are missing or have another shape are refused") {
+  const LoadedText text(with_model("[{linear: 2}]"));
+  const TensorDesc sample{DType::f32, {3}};
+  const Graph graph = evaluation_graph(text.spec, sample, 1);
+  Weights weights(text.spec, sample);
+  const auto refusal = [&] { return data_error([&] { onnx_model(graph, weights.list, "net"); }); };
+  CHECK(refusal().empty());
+  weights.list[1].name = "module.0.bias";  // as DataParallel names it
+  CHECK(refusal().empty());
+  weights.list[1].desc.shape = {1};
+  CHECK(refusal() == "the weights' '0.bias' is f32[1], but the model's is f32[2]");
+  weights.list.pop_back();
+  CHECK(refusal() == "the weights have no '0.bias'; give those of this model");
+}
+
+TEST_CASE("every operator of an evaluation has a translation to ONNX") {
+  const std::vector<std::string_view> known = onnx_operators();
+  std::string missing;
+  for (const OperatorType& op : operator_table())
+    if (!op.backward && op.gradient && std::ranges::find(known, op.name) == known.end())
+      missing += std::string(op.name) + "\n";
+  // Losses; what only training, reduced precision or several devices need; what passes of a back
+  // end make of other operators.
+  CHECK(missing ==
+        "matmul\nmax_pool_bytes\nscale_gradient\ndropout\nbce_loss\nbce_with_logits_loss\n"
+        "cross_entropy\nhuber_loss\nkl_div\nl1_loss\nmse_loss\nnll_loss\nsmooth_l1_loss\ncast\n"
+        "copy\nmasked\n");
+}
+
+}  // namespace dpt
