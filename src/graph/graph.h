@@ -64,6 +64,8 @@ struct GraphNode {
   int range = 0;
   // If a half: the first result is f32, rounded to the half's precision (graph/passes/widen.h).
   DType rounds = DType::f32;
+  // If a half: the inputs that are f32 hold numbers of this half (graph/passes/widen.h).
+  DType rounded_inputs = DType::f32;
 };
 
 // Note [stages]: a stage is a run of consecutive layers on one device; a new stage begins where the

@@ -24,6 +24,7 @@ struct KernelQuery {
   // A kernel with several summation orders must choose by largest_shard. 0: unknown.
   int64_t samples = 0, largest_shard = 0;
   DType rounds = DType::f32;  // a half: the first result is f32, rounded to the half's precision
+  DType rounded_inputs = DType::f32;  // a half: inputs that are f32 hold numbers of this half
 };
 
 // What changes from step to step. Note [randomness]: every random number is a function of these

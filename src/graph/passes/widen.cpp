@@ -49,6 +49,18 @@ class Widening : Rewriter {
            });
   }
 
+  // The half of all floating-point inputs; f32 if they differ.
+  DType half_of_inputs(const GraphNode& n) const {
+    DType out = DType::f32;
+    for (ValueId v : n.in) {
+      const DType type = graph_[v].desc.dtype;
+      if (type != DType::f32 && !is_half(type)) continue;
+      if (type == DType::f32 || (out != DType::f32 && out != type)) return DType::f32;
+      out = type;
+    }
+    return out;
+  }
+
   void put(GraphNode& n) {
     for (ValueId& v : n.in) v = latest(v);
     const auto is = [&](ValueId v) { return half(v); };
@@ -56,6 +68,7 @@ class Widening : Rewriter {
       return push(std::move(n));
     if (n.op == &cast_) return put_cast(n);
     const bool native = n.op->view ? halves_[n.in[0]].made : takes_halves(n);
+    if (!native) n.rounded_inputs = half_of_inputs(n);
     for (ValueId& v : n.in)
       if (half(v)) v = native ? made(v, n) : wide(v, n);
     for (ValueId& v : n.out) {

@@ -99,7 +99,8 @@ class Rounded : public Kernel {
 }  // namespace
 
 KernelQuery query_of(const Graph& graph, const GraphNode& n, const ShardGroupRows& rows) {
-  KernelQuery query{n.op->name, {}, {}, n.attrs, rows.total(), rows.largest, n.rounds};
+  KernelQuery query{n.op->name,   {},           {},       n.attrs,
+                    rows.total(), rows.largest, n.rounds, n.rounded_inputs};
   for (ValueId v : n.in) query.in.push_back(graph[v].desc);
   for (ValueId v : n.out) query.out.push_back(graph[v].desc);
   return query;

@@ -50,6 +50,15 @@ TEST_CASE("where no kernel takes halves, results are rounded and stay f32") {
   CHECK(
       nodes.starts_with("round_to round_to round_to linear~ relu round_to round_to "
                         "linear~ mse_loss mse_loss_gradient round_to "));
+  // Kernels of products are told that their factors are rounded, others where all inputs are.
+  for (const GraphNode& n : g.nodes) {
+    CAPTURE(n.op->name);
+    const bool product = n.op->name == "linear" || n.op->name == "matmul" ||
+                         n.op->name == "linear_weight_gradient" || n.op->name == "relu";
+    CHECK((n.rounded_inputs == DType::bf16) >= product);
+    if (n.op->name.starts_with("mse_loss") || n.op->name == "round_to")
+      CHECK(n.rounded_inputs == DType::f32);
+  }
   // Nothing is rounded twice, and gradients of weights are not rounded.
   CHECK(std::ranges::count_if(g.nodes, [](auto& n) { return n.op->name == "cast"; }) == 0);
   for (ValueId v : g.gradients)
