@@ -94,6 +94,8 @@ int run_doctor(const std::vector<std::string>& words) {
   const std::string_view isa = simd_kernels().name;
   line(isa != "baseline", "kernels",
        isa == "baseline" ? "baseline: this CPU has neither AVX2 nor AVX-512" : std::string(isa));
+  const Bf16Probe& bf16 = bf16_probe();
+  line(bf16.faster(), "bf16", text_of(bf16));
   line(!onednn_kernels().empty(), "oneDNN",
        onednn_kernels().empty() ? "built without; install libdnnl-dev and build again"
                                 : "for matrix products where dptrain has no kernel of its own");

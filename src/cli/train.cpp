@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/simd/simd.h"
 #include "base/count.h"
 #include "base/fail.h"
 #include "base/machine.h"
@@ -19,6 +18,7 @@
 #include "cli/reported_training.h"
 #include "cli/spec_argument.h"
 #include "comm/hosts/hosts.h"
+#include "session/run_precision.h"
 #include "spec/tree.h"
 #include "train/run.h"
 #include "train/run_numbers.h"
@@ -85,7 +85,7 @@ HostIdentity identity_of(const LoadedSpec& loaded, const std::string& resume) {
   return {.version = version(),
           .spec = Sha256().update(to_yaml(tree)).update(resume).hex(),
           .reproducible = loaded.spec.reproducible_shards.has_value(),
-          .instructions = simd_kernels().name,
+          .instructions = instructions_for_products(loaded.spec),
           .onednn = onednn_version(),
           .failure = ""};
 }

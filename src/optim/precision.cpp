@@ -41,10 +41,26 @@ struct Autocast {
 };
 
 struct Bf16 : Autocast {
+  std::string products = "auto";
+
   static constexpr Usage kUsage{"torch.autocast(dtype=torch.bfloat16)",
                                 "precision: bf16\n"
-                                "precision: {bf16: {level: o2, lists: cuda, emulate: true}}"};
-  static KeyTable<Bf16> keys() { return common<Bf16>(); }
+                                "precision: {bf16: {level: o2, lists: cuda, emulate: true, "
+                                "products: fma}}"};
+  static KeyTable<Bf16> keys() {
+    return common<Bf16>().choice("products", &Bf16::products, {"auto", "fma", "bf16"},
+                                 "instruction of CPUs for products of bf16; bf16: VDPBF16PS; fma: "
+                                 "that of fp32; auto: the one "
+                                 "that is faster on this CPU");
+  }
+
+  MixedPrecision mixed() const {
+    MixedPrecision out = Autocast::mixed();
+    out.products = products == "fma"    ? MixedPrecision::Products::fma
+                   : products == "bf16" ? MixedPrecision::Products::bf16
+                                        : MixedPrecision::Products::automatic;
+    return out;
+  }
 };
 
 struct Fp16 : Autocast {

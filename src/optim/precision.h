@@ -18,6 +18,8 @@ struct MixedPrecision {
   PrecisionPolicy::Level level = PrecisionPolicy::Level::autocast;
   std::optional<bool> cuda_lists;  // empty: the autocast lists of the device that is used
   bool emulate = false;            // run even if the device cannot compute in the half
+  // Instruction of CPUs for products of bf16: the faster one, that of fp32 or that of bf16.
+  enum class Products { automatic, fma, bf16 } products = Products::automatic;
   ScalerSettings scaler;
 };
 

@@ -65,15 +65,15 @@ void complain_of_shapes(const Session& s, Diagnostics of_shard, Diagnostics& d) 
   d = of_batch.ok() ? std::move(of_shard) : std::move(of_batch);
 }
 
-std::span<const KernelType> kernels_of(const Devices& devices) {
-  return devices.on_gpu() ? cuda_kernels() : cpu_kernels();
+std::span<const KernelType> kernels_of(const Session& s) {
+  return s.devices.on_gpu() ? cuda_kernels() : cpu_kernels(s.precision.products);
 }
 
 Graph graph_for(const Session& s, const std::vector<int>& placement, int64_t rows, Purpose purpose,
                 Diagnostics& d, std::vector<PassChange>* changes = nullptr) {
   ModelQuery q = model_query(s, placement, rows, purpose);
   q.passes = s.devices.on_gpu() ? gpu_passes() : cpu_passes();
-  q.kernels = kernels_of(s.devices);
+  q.kernels = kernels_of(s);
   q.own_moments = (!s.settings.spec.sync_batch_norm || s.devices.topology.replicas() == 1) &&
                   !(s.devices.pipeline && s.devices.pipeline->deferred_batch_norm);
   Graph graph = build_graph(s.settings.spec, q, d, nullptr, changes);
@@ -90,7 +90,7 @@ std::map<ShardGroupRows, Program> programs_for(const Session& s, const CompiledM
     out.emplace(rows,
                 compile(
                     rows, [&](int64_t n) { return graph_for(s, model.placement, n, purpose, d); },
-                    kernels_of(s.devices), model.layout, in_flight));
+                    kernels_of(s), model.layout, in_flight));
   return out;
 }
 
@@ -174,7 +174,7 @@ CompiledModel compile_for_shards(const Session& s, Diagnostics& d) {
                       s.settings.spec.reproducible_gradients == "stored";
   out.layout = flat_layout(
       out.graph, stores ? std::vector<bool>()
-                        : parameters_with_fusible_gradients(out.graph, kernels_of(s.devices)));
+                        : parameters_with_fusible_gradients(out.graph, kernels_of(s)));
   pad_trainable(out.layout, pieces_multiple(s.devices));
   out.divisor = divisor_of(s.settings.spec, out.graph);
   out.takes_empty_steps = zero_divisor_ignores_all(out.graph);

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "backend/cpu/bf16_products.h"
 #include "data/folder.h"
 #include "data/readers/image.h"
 #include "formats/safetensors.h"
@@ -75,6 +76,65 @@ TEST_CASE("mixed precision, with scales and skipped steps, has the same bits in 
     same(one, run_spec(text, {"parallel=dp", "devices=4", "cores=1"}));
     if (kCanFork) same(one, run_spec(text, {"parallel=ddp", "devices=2", "cores=1"}));
   }
+}
+
+// Layers are wide and shards have many samples, so that products of bf16 are packed (`fma`: never).
+TEST_CASE("bf16 has the same bits in every mode and with every instruction for products") {
+  const std::string text = R"(
+data:
+  dataset: {synthetic_images: {samples: 150, test_samples: 57, shape: [1, 6, 6]}}
+  transforms: [to_tensor]
+  batch_size: 75
+model: [flatten, {linear: 70}, sigmoid, {linear: 40}, relu, {linear: 10}]
+loss: cross_entropy
+optimizer: {adam: 0.01}
+epochs: 2
+evaluate: true
+reproducible: {shards: 4}
+precision: {bf16: {emulate: true, products: fma}}
+)";
+  const Ran one = run_spec(text, {"cores=1"});
+  std::vector<std::string> products = {"precision.bf16.products=auto"};
+  if (bf16_probe().usable()) products.emplace_back("precision.bf16.products=bf16");
+  for (const std::string& by : products) {
+    CAPTURE(by);
+    same(one, run_spec(text, {by, "cores=1"}));
+    same(one, run_spec(text, {by, "cores=3"}));
+    same(one, run_spec(text, {by, "parallel=dp", "devices=2", "cores=1"}));
+    same(one, run_spec(text, {by, "parallel={pipeline: {stages: 2, chunks: 1}}", "cores=1"}));
+    if (kCanFork) same(one, run_spec(text, {by, "parallel=ddp", "devices=4", "cores=1"}));
+  }
+}
+
+// By oneDNN in 16 bits, where VDPBF16PS is fast; else in f32.
+TEST_CASE("convolutions in bf16 have the same bits in every mode") {
+  const std::string text = R"(
+data:
+  dataset: {synthetic_images: {samples: 45, test_samples: 8, shape: [3, 8, 8]}}
+  transforms: [to_tensor]
+  batch_size: 22
+model:
+  - {conv2d: {out_channels: 8, kernel_size: 3, padding: 1, bias: false}}
+  - batch_norm2d
+  - relu
+  - {conv2d: {out_channels: 34, kernel_size: 1}}
+  - {max_pool2d: 2}
+  - {conv2d: {out_channels: 33, kernel_size: 3, stride: 2}}
+  - relu
+  - flatten
+  - {linear: 10}
+loss: cross_entropy
+optimizer: {adam: 0.01}
+epochs: 2
+evaluate: true
+sync_batch_norm: true
+reproducible: {shards: 4}
+precision: {bf16: {emulate: true}}
+)";
+  const Ran one = run_spec(text, {"cores=1"});
+  same(one, run_spec(text, {"cores=3"}));
+  same(one, run_spec(text, {"parallel=dp", "devices=2", "cores=1"}));
+  if (kCanFork) same(one, run_spec(text, {"parallel=ddp", "devices=4", "cores=1"}));
 }
 
 TEST_CASE("parameter groups, freezing and scaled rates have the same bits in every mode") {

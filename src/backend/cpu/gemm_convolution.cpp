@@ -93,8 +93,9 @@ const Window& window(const KernelQuery& q) {
 // bias.
 class RowProducts : public Kernel {
  public:
-  explicit RowProducts(const KernelQuery& q)
-      : taps_(Roles(q), window(q)),
+  RowProducts(const KernelQuery& q, bool pairs)
+      : gemm_(gemm_of(pairs)),
+        taps_(Roles(q), window(q)),
         bias_(q.in.size() > 2),
         result_(elements(q.out[0])),
         rounding_(rounding(q.rounds)) {
@@ -127,7 +128,7 @@ class RowProducts : public Kernel {
   }
 
  private:
-  const GemmKernels& gemm_ = gemm_simd(simd_kernels().isa);
+  const GemmKernels& gemm_;
   Taps taps_;
   bool bias_;
   size_t result_;
@@ -137,7 +138,7 @@ class RowProducts : public Kernel {
 
 class RowSums : public Kernel {
  public:
-  explicit RowSums(const KernelQuery& q) : taps_(Roles(q), window(q)) {
+  RowSums(const KernelQuery& q, bool pairs) : gemm_(gemm_of(pairs)), taps_(Roles(q), window(q)) {
     const Roles roles(q);
     sum_.taps = taps_.data();
     sum_.tap_count = taps_.count();
@@ -155,7 +156,7 @@ class RowSums : public Kernel {
   }
 
  private:
-  const GemmKernels& gemm_ = gemm_simd(simd_kernels().isa);
+  const GemmKernels& gemm_;
   Taps taps_;
   RowSum sum_{};
 };
@@ -190,17 +191,44 @@ KernelType row(std::string_view op, bool rounds) {
           .name = "gemm",
           .refuses = refuses,
           .prepare = [](const KernelQuery& q) -> std::unique_ptr<Kernel> {
-            return std::make_unique<K>(q);
+            return std::make_unique<K>(q, false);
           },
           .by_sample = true,
           .rounds = rounds};
 }
 
+// The same as pairs of bf16, for the same shapes and with the same bits (simd/bf16_gemm.h).
+template <Bf16Products kAsked>
+std::string refuses_pairs(const KernelQuery& q) {
+  if (std::string reason = refuses_bf16_pairs(q, kAsked); !reason.empty()) return reason;
+  return refuses(q);
+}
+
+template <class K>
+KernelType row_of_pairs(std::string_view op, bool rounds, Bf16Products asked) {
+  KernelType out = row<K>(op, rounds);
+  out.name = "gemm_bf16";
+  out.refuses = asked == Bf16Products::instruction ? refuses_pairs<Bf16Products::instruction>
+                                                   : refuses_pairs<Bf16Products::automatic>;
+  out.prepare = [](const KernelQuery& q) -> std::unique_ptr<Kernel> {
+    return std::make_unique<K>(q, true);
+  };
+  return out;
+}
+
 }  // namespace
 
-std::vector<KernelType> gemm_convolution_kernels() {
-  return {row<RowProducts>("convolution", true), row<RowProducts>("convolution_transpose", true),
-          row<RowSums>("convolution_weight_gradient", false)};
+std::vector<KernelType> gemm_convolution_kernels(Bf16Products products) {
+  std::vector<KernelType> out;
+  if (products != Bf16Products::fma)
+    out = {row_of_pairs<RowProducts>("convolution", true, products),
+           row_of_pairs<RowProducts>("convolution_transpose", true, products),
+           row_of_pairs<RowSums>("convolution_weight_gradient", false, products)};
+  for (const KernelType& k :
+       {row<RowProducts>("convolution", true), row<RowProducts>("convolution_transpose", true),
+        row<RowSums>("convolution_weight_gradient", false)})
+    out.push_back(k);
+  return out;
 }
 
 }  // namespace dpt

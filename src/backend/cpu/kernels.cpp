@@ -1,6 +1,7 @@
 #include "backend/cpu/kernels.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/half.h"
 #include "graph/operator.h"
@@ -34,19 +35,29 @@ KernelType reference_row() {
           .by_sample = true};
 }
 
+void append(std::vector<KernelType>& list, const std::vector<KernelType>& more) {
+  list.insert(list.end(), more.begin(), more.end());
+}
+
+std::vector<KernelType> list_for(Bf16Products products) {
+  std::vector<KernelType> out = linear_kernels(products);
+  for (auto* more : {&attention_kernels, &batch_norm_kernels, &half_kernels, &elementwise_kernels,
+                     &image_kernels})
+    append(out, more());
+  append(out, gemm_convolution_kernels(products));
+  append(out, onednn_kernels());
+  append(out, onednn_convolution_kernels(products));
+  out.push_back(reference_row());
+  return out;
+}
+
 }  // namespace
 
-std::span<const KernelType> cpu_kernels() {
-  static const std::vector<KernelType> all = [] {
-    std::vector<KernelType> out = linear_kernels();
-    for (auto* more :
-         {&attention_kernels, &batch_norm_kernels, &half_kernels, &elementwise_kernels,
-          &image_kernels, &gemm_convolution_kernels, &onednn_kernels, &onednn_convolution_kernels})
-      for (const KernelType& row : more()) out.push_back(row);
-    out.push_back(reference_row());
-    return out;
-  }();
-  return all;
+std::span<const KernelType> cpu_kernels(Bf16Products products) {
+  static const std::array<std::vector<KernelType>, 3> lists = {list_for(Bf16Products::automatic),
+                                                               list_for(Bf16Products::fma),
+                                                               list_for(Bf16Products::instruction)};
+  return lists[static_cast<size_t>(products)];
 }
 
 std::span<const KernelType> reference_kernels() {

@@ -7,24 +7,26 @@
 #include <string>
 #include <vector>
 
+#include "backend/cpu/bf16_products.h"
 #include "graph/kernel.h"
 
 namespace dpt {
 
-std::span<const KernelType> cpu_kernels();        // what runs are compiled with
+// What runs are compiled with.
+std::span<const KernelType> cpu_kernels(Bf16Products products = Bf16Products::automatic);
 std::span<const KernelType> reference_kernels();  // the reference implementations only
 
 // The implementations of one file each. The two of oneDNN are empty if dptrain was built without
 // it.
-std::vector<KernelType> linear_kernels();
+std::vector<KernelType> linear_kernels(Bf16Products products);
 std::vector<KernelType> attention_kernels();
 std::vector<KernelType> batch_norm_kernels();
 std::vector<KernelType> half_kernels();
 std::vector<KernelType> elementwise_kernels();
 std::vector<KernelType> image_kernels();
-std::vector<KernelType> gemm_convolution_kernels();
+std::vector<KernelType> gemm_convolution_kernels(Bf16Products products);
 std::vector<KernelType> onednn_kernels();
 std::string onednn_version();  // "2.6.0"; empty: built without
-std::vector<KernelType> onednn_convolution_kernels();
+std::vector<KernelType> onednn_convolution_kernels(Bf16Products products);
 
 }  // namespace dpt

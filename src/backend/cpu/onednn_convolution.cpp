@@ -193,6 +193,7 @@ class ConvolutionKernel : public Kernel {
   std::unordered_map<int, memory> arguments_;
 };
 
+template <Bf16Products kAsked>
 std::string refuses(const KernelQuery& q) {
   const auto& s = std::any_cast<const Convolution&>(q.attrs);
   for (size_t i = 0; i < 2; ++i)
@@ -211,7 +212,7 @@ std::string refuses(const KernelQuery& q) {
     return "it writes out of bounds for strided inputs with few channels";
   if (q.op == "convolution_transpose" && q.in.size() > 2 && q.in[2].dtype == DType::bf16)
     return "it adds the bias after rounding";
-  return onednn::refuses(q);
+  return onednn::refuses(q, onednn::refuses_bf16(kAsked));
 }
 
 std::unique_ptr<Kernel> prepare(const KernelQuery& q) {
@@ -226,13 +227,17 @@ std::unique_ptr<Kernel> prepare(const KernelQuery& q) {
 
 }  // namespace
 
-std::vector<KernelType> onednn_convolution_kernels() {
+std::vector<KernelType> onednn_convolution_kernels(Bf16Products products) {
   std::vector<KernelType> out;
+  const auto refuses_query = products == Bf16Products::fma ? refuses<Bf16Products::fma>
+                             : products == Bf16Products::instruction
+                                 ? refuses<Bf16Products::instruction>
+                                 : refuses<Bf16Products::automatic>;
   for (std::string_view op :
        {"convolution", "convolution_transpose", "convolution_weight_gradient"})
     out.push_back({.op = op,
                    .name = "onednn",
-                   .refuses = refuses,
+                   .refuses = refuses_query,
                    .prepare = prepare,
                    .by_sample = true,
                    .rounds = op != "convolution_weight_gradient"});
@@ -245,7 +250,7 @@ std::vector<KernelType> onednn_convolution_kernels() {
 
 namespace dpt {
 
-std::vector<KernelType> onednn_convolution_kernels() { return {}; }
+std::vector<KernelType> onednn_convolution_kernels(Bf16Products) { return {}; }
 
 }  // namespace dpt
 

@@ -12,7 +12,10 @@ namespace dpt {
 namespace {
 
 using onednn::engine;
-using onednn::refuses;
+
+std::string refuses(const KernelQuery& q) {
+  return onednn::refuses(q, onednn::refuses_bf16_without_amx());
+}
 
 // c[m, n] = a[m, k] b[k, n] (+ bias[n]), each operand plain or transposed.
 class MatMul : public Kernel {

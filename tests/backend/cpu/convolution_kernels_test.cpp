@@ -168,7 +168,7 @@ TEST_CASE("convolutions write into no memory beyond what they asked for") {
         }
 }
 
-// oneDNN's kernels of bf16, wherever it has them: a CPU without AMX refuses them only as slow.
+// oneDNN's kernels of bf16, wherever it has them: other CPUs may refuse them, but only as slow.
 TEST_CASE("convolutions of bf16 are exact sums, rounded once; gradients of weights are not") {
   if (skip_without(simd_kernels().isa == Isa::avx512, "AVX-512")) return;
   std::mt19937 random(7);

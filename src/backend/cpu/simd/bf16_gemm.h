@@ -1,0 +1,38 @@
+// The products of gemm.h for factors that are numbers of bf16, stored as floats. The rules of
+// simd.h apply.
+//
+// Operands are packed as pairs of bf16, which AVX512-BF16 multiplies with one instruction. Results
+// have the bits of gemm.h on threads that flush subnormal numbers, see bf16_pairs.h.
+#pragma once
+
+#include <cstddef>
+
+#include "backend/cpu/simd/gemm.h"
+#include "backend/cpu/simd/isa.h"
+#include "backend/cpu/simd/simd.h"
+
+namespace dpt {
+
+constexpr size_t kMostLanes = 16;
+
+// What a CPU is measured with (bf16_products.h).
+struct MultiplyProbe {
+  // sum[i] += the products of the words a[i] and b[i], i < kMostLanes.
+  void (*multiply)(const float* a, const float* b, float* sum);
+  // Computes kProbeChains independent vectors of products, `rounds` times.
+  void (*burst)(size_t rounds, float* sink);
+};
+constexpr size_t kProbeChains = 24;
+
+struct Bf16Kernels {
+  GemmKernels instruction;  // REQUIRES: AVX512-BF16; null below AVX-512
+  GemmKernels emulated;     // the same with fma; for tests
+  MultiplyProbe probe_instruction, probe_emulated, probe_fma;
+};
+
+// REQUIRES: this CPU has the instruction set.
+const Bf16Kernels& bf16_simd(Isa isa);
+
+DPT_FOR_EACH_ISA(void add_bf16(Bf16Kernels& kernels))
+
+}  // namespace dpt
