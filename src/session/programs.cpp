@@ -172,9 +172,9 @@ CompiledModel compile_for_shards(const Session& s, Diagnostics& d) {
                       s.devices.exchange.compress.has_value() || s.settings.measures() ||
                       s.devices.topology.hosts() > 1 ||
                       s.settings.spec.reproducible_gradients == "stored";
-  out.layout = flat_layout(
-      out.graph, stores ? std::vector<bool>()
-                        : parameters_with_fusible_gradients(out.graph, kernels_of(s)));
+  out.layout =
+      flat_layout(out.graph, stores ? std::vector<bool>()
+                                    : parameters_with_fusible_gradients(out.graph, kernels_of(s)));
   pad_trainable(out.layout, pieces_multiple(s.devices));
   out.divisor = divisor_of(s.settings.spec, out.graph);
   out.takes_empty_steps = zero_divisor_ignores_all(out.graph);

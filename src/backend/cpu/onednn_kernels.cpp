@@ -5,6 +5,8 @@
 
 #include <unordered_map>
 
+#include <fmt/format.h>
+
 #include "backend/cpu/onednn.h"
 #include "backend/cpu/scratch.h"
 

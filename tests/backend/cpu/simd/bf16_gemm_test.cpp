@@ -252,12 +252,12 @@ TEST_CASE("the upper halves of words are multiplied first, with one rounding for
           {"emulated", bf16_simd(isa->isa).probe_emulated}};
       if (isa->isa == Isa::avx512 && bf16_probe().usable())
         all.emplace_back("VDPBF16PS", bf16_simd(isa->isa).probe_instruction);
-      for (const auto& [name, probe] : all) {
-        INFO(name, " ", isa->name, " expected ", c.expected);
+      for (const auto& named : all) {
+        INFO(named.first, " ", isa->name, " expected ", c.expected);
         const std::vector<float> a(kMostLanes, word(c.a_upper, c.a_lower)),
             b(kMostLanes, word(c.b_upper, c.b_lower));
         std::vector<float> sum(kMostLanes, c.sum);
-        probe.multiply(a.data(), b.data(), sum.data());
+        named.second.multiply(a.data(), b.data(), sum.data());
         CHECK(std::ranges::count(sum, c.expected) == kMostLanes);
       }
     }
