@@ -1,21 +1,32 @@
 #include "report/host_time.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "report/step_time.h"
+#include "session/host_layout.h"
 #include "session/host_traffic.h"
 #include "session/make_plan.h"
 
 namespace dpt {
 namespace {
 
+double sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
 // A host's clock while it executes a step.
 class HostStep {
  public:
   HostStep(const Session& session, const StepCosts& costs, const LinkModel& link,
            SumAlgorithm algorithm)
-      : s_(session), costs_(costs), link_(link), algorithm_(algorithm), traffic_(session) {
+      : s_(session),
+        costs_(costs),
+        link_(link),
+        algorithm_(algorithm),
+        traffic_(session),
+        made_after_(HostLayout(session).made_after()) {
     for (size_t b = 0; b < owners().buckets(); ++b) {
       elements_ += static_cast<double>(owners().bucket(b).count());
       owned_ += static_cast<double>(owned(b));
@@ -68,10 +79,12 @@ class HostStep {
     };
     const auto barriers =
         static_cast<double>(barriers_of_step(s_) - count(s_.plan.prologue) - count(s_.plan.update));
-    work(predict_step(s_, costs_).compute + barriers * costs_.barrier);
+    const auto micro = static_cast<double>(s_.batches.train->accumulate());
+    const double divided = made_after_.empty() ? 0 : sum(costs_.backward) / micro;
+    work(predict_step(s_, costs_).compute + barriers * costs_.barrier - divided);
+    if (divided > 0) divided_backward(divided);
     const HostTraffic sums = traffic_.most_at_sync_points();  // of a micro-batch
     if (sums.messages == 0) return;
-    const auto micro = static_cast<double>(s_.batches.train->accumulate());
     const double points = micro * s_.plan.sync_points();
     work(points * costs_.barrier);  // all workers wait for what leaders exchange
     Transfer all = transfer_of(sums);
@@ -81,13 +94,42 @@ class HostStep {
     now_ += seconds(link_, all);
   }
 
+  // The backward part of the last micro-batch, where buckets are sent while it goes on. Its
+  // barriers are counted by compute().
+  void divided_backward(double seconds) {
+    double done = 0;
+    for (const PlanStep& step : s_.plan.micro) {
+      if (step.op == PlanOp::run && step.part == Part::backward) {
+        const double end = step.until < 0 ? 1 : share_until(step.until);
+        work((end - done) * seconds);
+        done = end;
+      } else if (step.actor == PlanStep::Actor::leaders) {
+        begin(step);
+      } else if (step.op == PlanOp::sum || step.op == PlanOp::compress) {
+        work(seconds_of(step));
+      }
+    }
+  }
+
+  // Of the operations of the backward part, those until this bucket is complete.
+  double share_until(int bucket) const {
+    const Program& program = s_.model.programs.begin()->second;
+    double until = 0, all = 0;
+    for (size_t i = 0; i < program.backward.size(); ++i) {
+      all += program.graph.flops(program.graph.nodes[program.backward[i].node]);
+      if (i == made_after_[static_cast<size_t>(bucket)]) until = all;
+    }
+    return all > 0 ? until / all : 1;
+  }
+
   double seconds_of(const PlanStep& step) const {
     const auto bucket = static_cast<size_t>(std::max(0, step.bucket));
     const auto share = [&](size_t part, double whole) {
       return step.bucket < 0 || whole == 0 ? 1 : static_cast<double>(part) / whole;
     };
     const bool sums = step.op == PlanOp::sum;
-    if (step.op == PlanOp::compress) return costs_.compress;
+    if (step.op == PlanOp::compress)
+      return costs_.compress * share(owners().bucket(bucket).count(), elements_);
     if (sums && step.quantity == Quantity::gradients)
       return costs_.sum_own * share(owners().bucket(bucket).count(), elements_);
     if (sums && step.quantity == Quantity::parts)
@@ -128,7 +170,8 @@ class HostStep {
   const LinkModel& link_;
   const SumAlgorithm algorithm_;
   const HostTrafficCounter traffic_;
-  double elements_ = 0, owned_ = 0;  // of all buckets; of those, this host's
+  const std::vector<size_t> made_after_;  // HostLayout::made_after()
+  double elements_ = 0, owned_ = 0;       // of all buckets; of those, this host's
   double now_ = 0, local_ = 0, link_free_ = 0;
   std::vector<Exchange> on_their_way_;
 };

@@ -182,7 +182,7 @@ void collect(const std::vector<std::unique_ptr<Host>>& hosts, HostRun& out) {
 std::vector<HostTraffic> counted_traffic(const Session& s) {
   const HostTrafficCounter counter(s);
   std::vector<HostTraffic> out(static_cast<size_t>(s.devices.topology.hosts()));
-  for (const Plan::Steps* steps : {&s.plan.prologue, &s.plan.update})
+  for (const Plan::Steps* steps : {&s.plan.prologue, &s.plan.micro, &s.plan.update})
     for (const PlanStep& step : *steps)
       for (size_t h = 0; h < out.size(); ++h) {
         const HostTraffic one = counter.of(step, static_cast<int>(h));

@@ -67,7 +67,9 @@ class StepPieces {
     step_ = {.rows = &rows_, .order = order_, .update = formulas_};
     sums_before_update_ =
         std::ranges::count(session.plan.update, Quantity::squares, &PlanStep::quantity) > 0;
-    compresses_ = std::ranges::count(session.plan.update, PlanOp::compress, &PlanStep::op) > 0;
+    compresses_ = std::ranges::count(session.plan.update, PlanOp::compress, &PlanStep::op) +
+                      std::ranges::count(session.plan.micro, PlanOp::compress, &PlanStep::op) >
+                  0;
     if (session.devices.topology.hosts() > 1)
       buckets_ = static_cast<int>(HostLayout(session).owners().buckets());
   }
