@@ -82,7 +82,7 @@ class HostStep {
     const auto micro = static_cast<double>(s_.batches.train->accumulate());
     const double divided = made_after_.empty() ? 0 : sum(costs_.backward) / micro;
     work(predict_step(s_, costs_).compute + barriers * costs_.barrier - divided);
-    if (divided > 0) divided_backward(divided);
+    if (!made_after_.empty()) divided_backward(divided);
     const HostTraffic sums = traffic_.most_at_sync_points();  // of a micro-batch
     if (sums.messages == 0) return;
     const double points = micro * s_.plan.sync_points();
