@@ -6,7 +6,6 @@ tutorial's net, its data in memory, batch 100 for each rank. --net resnet: ResNe
 """
 
 import os
-import time
 
 import torch
 import torch.distributed as dist
@@ -46,19 +45,7 @@ def main():
     torch.manual_seed(0)
     net, optimizer, batches = {"mlp": mlp, "resnet": resnet}[options.net](options)
     model = DistributedDataParallel(net)
-    criterion = torch.nn.CrossEntropyLoss()
-    seconds, losses = [], []
-    for _ in range(options.epochs):
-        start = time.perf_counter()
-        total = 0.0
-        for inputs, targets in batches:
-            loss = criterion(model(inputs), targets)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            total += loss.item()
-        losses.append(total / len(batches))
-        seconds.append(time.perf_counter() - start)
+    seconds, losses = tutorial.train(model, batches, optimizer, options.epochs)
     if dist.get_rank() == 0:
         peer.report(f"torch_hosts_{options.net}", seconds, losses, ["torch"])
     dist.destroy_process_group()

@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """PyTorch as the tutorial writes it, one process: DataLoader, Python transforms, loss.item()."""
 
-import time
-
 import torch
 from torch.utils.data import DataLoader
 
@@ -17,20 +15,8 @@ def main():
     torch.manual_seed(0)
     model = tutorial.Net()
     batches = DataLoader(data, batch_size=100, shuffle=True)
-    criterion = torch.nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    seconds, losses = [], []
-    for _ in range(options.epochs):
-        start = time.perf_counter()
-        total = 0.0
-        for pictures, targets in batches:
-            loss = criterion(model(pictures), targets)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            total += loss.item()
-        losses.append(total / len(batches))
-        seconds.append(time.perf_counter() - start)
+    seconds, losses = tutorial.train(model, batches, optimizer, options.epochs)
     peer.report("torch_loop", seconds, losses, ["torch", "numpy"])
 
 
