@@ -1,6 +1,7 @@
 #include "base/tensor.h"
 
 #include <cstring>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -35,6 +36,12 @@ Shape Shape::with(int i, int64_t extent) const {
 }
 
 Shape Shape::tail(int from) const { return Shape(extents().subspan(static_cast<size_t>(from))); }
+
+Shape Shape::batch(int64_t samples) const {
+  std::vector<int64_t> out = {samples};
+  out.insert(out.end(), extents().begin(), extents().end());
+  return Shape(out);
+}
 
 int64_t Shape::elements() const {
   Checked n = 1;

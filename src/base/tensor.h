@@ -28,6 +28,7 @@ class Shape {
   int64_t back() const { return (*this)[rank_ - 1]; }  // REQUIRES: rank() > 0
   Shape with(int i, int64_t extent) const;             // a copy with one extent replaced
   Shape tail(int from) const;                          // extents from index `from` on
+  Shape batch(int64_t samples) const;                  // [samples, extents...]
   std::span<const int64_t> extents() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
   std::string str() const;  // "[32, 784]"
   bool operator==(const Shape&) const = default;

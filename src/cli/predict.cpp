@@ -13,12 +13,10 @@ namespace {
 // Writes outputs [samples, output] as the model computes them.
 void write_outputs(const std::string& path, std::vector<float>& outputs, int64_t samples,
                    const Shape& output) {
-  std::vector<int64_t> extents = {samples};
-  extents.insert(extents.end(), output.extents().begin(), output.extents().end());
   const auto owner = std::make_shared<std::vector<float>>(std::move(outputs));
   const std::shared_ptr<const std::byte[]> data(owner,
                                                 reinterpret_cast<const std::byte*>(owner->data()));
-  write_npy(path, {.desc = {DType::f32, Shape(extents)}, .data = data}, nullptr, samples);
+  write_npy(path, {.desc = {DType::f32, output.batch(samples)}, .data = data}, nullptr, samples);
   outputs = std::move(*owner);
 }
 

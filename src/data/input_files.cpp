@@ -39,7 +39,7 @@ Kind kind_of(const std::string& path) {
   if (ending == ".idx" || ending.ends_with("-ubyte") ||
       fs::path(path).filename().string().find("-ubyte") != std::string::npos)
     return Kind::idx;
-  if (ending == ".jpg" || ending == ".jpeg" || ending == ".png") return Kind::image;
+  if (is_image_ending(ending)) return Kind::image;
   fail(Fault::data,
        "{} has an unknown file type; name files that end in .csv, .npy, .idx, -ubyte, .jpg, .jpeg "
        "or .png",
@@ -58,9 +58,7 @@ std::vector<std::string> expanded(std::span<const std::string> paths) {
     std::vector<std::string> images;
     for (auto at = fs::directory_iterator(path, error); !error && at != fs::directory_iterator();
          at.increment(error))
-      if (const std::string ending = ending_of(at->path());
-          ending == ".jpg" || ending == ".jpeg" || ending == ".png")
-        images.push_back(at->path().string());
+      if (is_image_ending(ending_of(at->path()))) images.push_back(at->path().string());
     if (error) fail(Fault::data, "{} cannot be read: {}", path, error.message());
     if (images.empty()) fail(Fault::data, "{} contains no image (.jpg, .jpeg or .png)", path);
     std::ranges::sort(images);
@@ -104,12 +102,6 @@ class ImageReader : public SampleReader {
   std::vector<std::string> files_;
 };
 
-Shape batch_shape(int64_t samples, const Shape& sample) {
-  std::vector<int64_t> extents = {samples};
-  extents.insert(extents.end(), sample.extents().begin(), sample.extents().end());
-  return Shape(extents);
-}
-
 std::string text_of(const TensorDesc& d) {
   return fmt::format("{} {}", d.shape.str(), name_of(d.dtype));
 }
@@ -119,7 +111,7 @@ Table fitted(const Table& table, const SampleForm& form, const std::string& path
   const TensorDesc& want = form.stored;
   const Shape& shape = table.desc.shape;
   if (table.desc.dtype == want.dtype) {
-    if (shape == want.shape) return reshaped(table, batch_shape(1, want.shape));
+    if (shape == want.shape) return reshaped(table, want.shape.batch(1));
     if (shape.rank() == want.shape.rank() + 1 && shape.tail(1) == want.shape) return table;
   }
   fail(Fault::data, "{} holds {}, but the samples of this run are {}{}", path, text_of(table.desc),
@@ -139,7 +131,7 @@ Table plain_columns(const SampleForm& form, const std::string& path) {
   if (columns != form.stored.shape.elements())
     fail(Fault::data, "{} has {} columns, but a sample of this run has {} numbers", path, columns,
          form.stored.shape.elements());
-  NewTable out({DType::f32, batch_shape(static_cast<int64_t>(read.rows), form.stored.shape)});
+  NewTable out({DType::f32, form.stored.shape.batch(static_cast<int64_t>(read.rows))});
   std::ranges::copy(read.values, out.as<float>().begin());
   return std::move(out).done();
 }
@@ -182,7 +174,7 @@ void read_images(const Choice& dataset, const SampleForm& form, InputFiles& out)
            text_of(form.stored));
     out.dataset.reader = std::make_shared<ImageReader>(sample, out.files);
   }
-  out.dataset.inputs = {.desc = {form.stored.dtype, batch_shape(samples, sample)}};
+  out.dataset.inputs = {.desc = {form.stored.dtype, sample.batch(samples)}};
 }
 
 void read_tables(const Choice& dataset, const SampleForm& form, InputFiles& out) {

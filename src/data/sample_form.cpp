@@ -152,11 +152,8 @@ SampleForm form_from_json(std::string_view text, const std::string& path) {
 }
 
 TensorDesc input_of(const SampleForm& form, std::span<const Choice> transforms) {
-  std::vector<int64_t> extents = {1};
-  const auto all = form.stored.shape.extents();
-  extents.insert(extents.end(), all.begin(), all.end());
   Dataset d;
-  d.inputs = {.desc = {form.stored.dtype, Shape(extents)}};
+  d.inputs = {.desc = {form.stored.dtype, form.stored.shape.batch(1)}};
   d.targets = {.desc = {DType::i32, {1}}};
   d.made = false;
   return BatchLoader(std::move(d), transforms, {}, reference_gathers(), Split::test).input();

@@ -1,7 +1,5 @@
 #include "inference/evaluation_graph.h"
 
-#include <vector>
-
 #include "base/fail.h"
 #include "graph/operator.h"
 #include "layers/model.h"
@@ -23,10 +21,8 @@ void check_samples_are_independent(const Graph& graph) {
 
 Graph evaluation_graph(const Spec& spec, const TensorDesc& sample, int64_t samples,
                        std::span<const Pass> passes, std::span<const KernelType> kernels) {
-  std::vector<int64_t> extents = {samples};
-  extents.insert(extents.end(), sample.shape.extents().begin(), sample.shape.extents().end());
   ModelQuery query;
-  query.input = {sample.dtype, Shape(extents)};
+  query.input = {sample.dtype, sample.shape.batch(samples)};
   query.mode.training = false;
   query.loss = query.differentiate = false;
   query.placement.assign(units_of(spec.model).size(), 0);

@@ -17,9 +17,7 @@ namespace dpt {
 namespace {
 
 TensorDesc batch_of(const TensorDesc& sample, int64_t rows) {
-  std::vector<int64_t> extents = {rows};
-  extents.insert(extents.end(), sample.shape.extents().begin(), sample.shape.extents().end());
-  return {sample.dtype, Shape(extents)};
+  return {sample.dtype, sample.shape.batch(rows)};
 }
 
 // Whether no chunk is recomputed because the only chunk is also the last.

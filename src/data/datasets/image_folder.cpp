@@ -112,7 +112,7 @@ void add_images(const fs::path& folder, std::vector<std::string>& images) {
             "{} has an image format that dptrain does not read; convert it to JPEG or PNG, or move "
             "it elsewhere",
             path.string());
-      if (has_ending(path, {".jpg", ".jpeg", ".png"})) images.push_back(path.string());
+      if (is_image_ending(path.extension().string())) images.push_back(path.string());
     }
 }
 

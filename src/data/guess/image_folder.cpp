@@ -20,14 +20,6 @@ namespace fs = std::filesystem;
 
 constexpr std::initializer_list<const char*> kTestNames = {"test", "val", "valid", "validation"};
 
-bool is_image(const fs::path& file) {
-  std::string ending = file.extension().string();
-  std::ranges::transform(ending, ending.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
-}
-
 // The entries of a folder, sorted; none if it cannot be read.
 std::vector<fs::path> entries(const fs::path& folder) {
   std::vector<fs::path> out;
@@ -50,7 +42,7 @@ std::vector<fs::path> folders(const fs::path& folder) {
 
 std::vector<fs::path> images(const fs::path& folder) {
   std::vector<fs::path> out = entries(folder);
-  std::erase_if(out, [](const fs::path& p) { return !is_image(p); });
+  std::erase_if(out, [](const fs::path& p) { return !is_image_ending(p.extension().string()); });
   return out;
 }
 

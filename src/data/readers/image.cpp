@@ -233,6 +233,15 @@ bool begins(std::span<const std::byte> bytes, std::string_view with) {
 
 }  // namespace
 
+bool is_image_ending(std::string_view extension) {
+  const auto same = [&](std::string_view known) {
+    return std::ranges::equal(extension, known, [](char a, char b) {
+      return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
+    });
+  };
+  return same(".jpg") || same(".jpeg") || same(".png");
+}
+
 bool reads_jpeg() { return DPT_JPEG != 0; }
 bool reads_png() { return DPT_PNG != 0; }
 

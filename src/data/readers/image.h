@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dpt {
@@ -20,6 +21,10 @@ struct Image {
 // Throws Error{data} if the image has another format, is damaged or cut short, announces more
 // pixels than PIL accepts, or has a format that this build omits. Thread: any.
 Image decode_image(std::span<const std::byte> bytes, const std::string& path);
+
+// Whether files with this extension are images that can be read: ".jpg", ".jpeg" or ".png", in any
+// case.
+bool is_image_ending(std::string_view extension);
 
 // Whether this build can decode the format.
 bool reads_jpeg();
