@@ -203,6 +203,7 @@ std::span<const Binding::Bound> Binding::instructions(const Piece& piece) const 
   const size_t begin = number == 0 ? 0 : sync_points.at(number - 1) + 1;
   const size_t end = number < sync_points.size() ? sync_points[number] : all.size();
   const std::span<const Bound> out = std::span(all).subspan(begin, end - begin);
+  if (piece.range.is_whole()) return out;
   const auto from = [&](size_t instruction) {
     return std::ranges::lower_bound(out, instruction, {}, &Bound::instruction);
   };
