@@ -84,7 +84,7 @@ Bucket part_of(const Bucket& bucket, int64_t i, int64_t count, size_t multiple) 
 
 HostTraffic gradient_traffic(const std::vector<GradientPart>& parts, const ElementOwners& owners,
                              size_t bucket, int host) {
-  // Of one element: what this host and what the others send, and in how many messages.
+  // Bytes that this host and the others send for one element, and in how many messages.
   uint64_t own_bytes = 0, own_parts = 0, other_bytes = 0, other_parts = 0;
   for (const GradientPart& p : parts) {
     (p.host == host ? own_bytes : other_bytes) += p.element_bytes();

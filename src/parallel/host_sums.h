@@ -68,8 +68,8 @@ struct HostTraffic {
   uint64_t messages = 0;            // sent or received, whichever are more
   bool operator==(const HostTraffic&) const = default;
 };
-// Of a bucket: the parts of its gradients, each to the owner of the elements; its weights, from
-// each owner to all others.
+// What a bucket needs: gradient_traffic() counts the parts of its gradients, which go to the owner
+// of their elements, weight_traffic() its weights, which go from each owner to all others.
 HostTraffic gradient_traffic(const std::vector<GradientPart>& parts, const ElementOwners& owners,
                              size_t bucket, int host);
 HostTraffic weight_traffic(const ElementOwners& owners, size_t bucket, int host);

@@ -1,7 +1,6 @@
 #include "report/host_time.h"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "report/step_time.h"
@@ -11,10 +10,6 @@
 
 namespace dpt {
 namespace {
-
-double sum(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0);
-}
 
 // A host's clock while it executes a step.
 class HostStep {
@@ -80,7 +75,7 @@ class HostStep {
     const auto barriers =
         static_cast<double>(barriers_of_step(s_) - count(s_.plan.prologue) - count(s_.plan.update));
     const auto micro = static_cast<double>(s_.batches.train->accumulate());
-    const double divided = made_after_.empty() ? 0 : sum(costs_.backward) / micro;
+    const double divided = made_after_.empty() ? 0 : costs_.all_backward() / micro;
     work(predict_step(s_, costs_).compute + barriers * costs_.barrier - divided);
     if (!made_after_.empty()) divided_backward(divided);
     const HostTraffic sums = traffic_.most_at_sync_points();  // of a micro-batch
@@ -111,7 +106,7 @@ class HostStep {
     }
   }
 
-  // Of the operations of the backward part, those until this bucket is complete.
+  // The share of the operations of the backward part up to where this bucket is complete.
   double share_until(int bucket) const {
     const Program& program = s_.model.programs.begin()->second;
     double until = 0, all = 0;

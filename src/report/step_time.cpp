@@ -1,7 +1,6 @@
 #include "report/step_time.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -21,10 +20,6 @@ namespace dpt {
 namespace {
 
 constexpr size_t kMostKernels = 10;
-
-double sum(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0);
-}
 
 std::string ms(double seconds) { return time_text(1e3 * seconds); }
 
@@ -68,7 +63,7 @@ StepTime predict_step(const Session& s, const StepCosts& costs) {
   if (!s.plan.schedule.empty())
     set_pipeline(out, s, costs);
   else if (s.devices.topology.loss_device >= 0)  // the others wait while that device computes
-    out.compute = costs.load + sum(costs.forward) + costs.loss + sum(costs.backward);
+    out.compute = costs.load + costs.all_forward() + costs.loss + costs.all_backward();
   return out;
 }
 
@@ -104,8 +99,8 @@ std::string step_time_text(const Session& s) {
       "step time, from kernels measured on {} at once:\n"
       "  load {}, forward {}, loss {}, backward {}\n"
       "  sum and update {}, {} {}\n",
-      counted(costs.at_once, "core"), ms(costs.load), ms(sum(costs.forward)), ms(costs.loss),
-      ms(sum(costs.backward)), ms(time.update), counted(barriers_of_step(s), "barrier"),
+      counted(costs.at_once, "core"), ms(costs.load), ms(costs.all_forward()), ms(costs.loss),
+      ms(costs.all_backward()), ms(time.update), counted(barriers_of_step(s), "barrier"),
       ms(time.barriers));
   if (!s.plan.schedule.empty())
     out +=

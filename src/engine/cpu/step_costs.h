@@ -4,6 +4,7 @@
 // host: nothing is sent.
 #pragma once
 
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,8 @@ struct StepCosts {
   double barrier = 0;    // one barrier of `at_once` workers; 0: one worker
   std::vector<KernelCost> kernels;  // of the first worker, slowest first
 
+  double all_forward() const { return std::accumulate(forward.begin(), forward.end(), 0.0); }
+  double all_backward() const { return std::accumulate(backward.begin(), backward.end(), 0.0); }
   double after_backward() const { return compress + sum_own + sum_parts + norm + update; }
 };
 
