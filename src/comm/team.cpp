@@ -43,7 +43,6 @@ struct alignas(kDestructiveInterference) Team::Header {
   double timeout_s = 0, notice_s = 0;
   int first_rank = 0;
   char host[kLongestHost + 1] = {};
-  bool several_hosts = false;
   Barrier barrier;
 
   std::atomic<uint32_t> state = Break::none;
@@ -130,7 +129,6 @@ Team Team::create(std::span<std::byte> header, const TeamShape& shape,
   h->notice_s = settings.notice_s;
   h->first_rank = settings.first_rank;
   settings.host.copy(h->host, kLongestHost);
-  h->several_hosts = settings.several_hosts;
   h->magic.store(kMagic, std::memory_order_release);
   return team;
 }
@@ -144,7 +142,6 @@ Team Team::attach(std::span<std::byte> header) {
   return team;
 }
 
-bool Team::several_hosts() const noexcept { return header_->several_hosts; }
 const TeamShape& Team::shape() const { return header_->shape; }
 
 WorkerInfo Team::info(int worker) const {
@@ -349,6 +346,12 @@ int Team::agreed_stop(int worker) const noexcept {
   if (agreed == 0) return 0;
   const uint64_t been_to = worker_slot(worker).barriers.load(std::memory_order_relaxed);
   return been_to >= header_->stop_barrier.load(std::memory_order_relaxed) ? agreed : 0;
+}
+
+void Team::stop_like_other_host(int signal) noexcept {
+  int none = 0;
+  stop_word().compare_exchange_strong(none, signal);
+  publish_stop(0);
 }
 
 int Team::agreed_stop() const noexcept {

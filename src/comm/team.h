@@ -45,7 +45,6 @@ struct TeamSettings {
   // the host's name, "host 1 (hostb)", of which kLongestHost bytes are kept. Empty: one host.
   int first_rank = 0;
   std::string host;
-  bool several_hosts = false;  // the team has the workers of one of several machines
 };
 
 enum class Phase : uint32_t { starting, training, evaluating, saving, finished };
@@ -149,6 +148,8 @@ class Team {
   void publish_stop(int worker) noexcept;
   int agreed_stop(int worker) const noexcept;
   int agreed_stop() const noexcept;
+  // By worker 0: another host's team has agreed to stop after this step, so this one does, too.
+  void stop_like_other_host(int signal) noexcept;
 
   // A pause between two steps, which worker 0 decides on, for example by a clock. Before it begins
   // a step, worker 0 may call publish_pause(n), where n is the number of complete steps after it.

@@ -71,7 +71,7 @@ Failure current_failure() {
 // control channel says a moment later.
 void await_reason(Team team) noexcept {
   constexpr std::chrono::milliseconds kPatience(1000), kPeriod(10);
-  if (team.shape().ranks == 1 && !team.several_hosts()) return;
+  if (team.shape().ranks == 1 && team.host().empty()) return;
   for (std::chrono::milliseconds waited(0); waited < kPatience && !team.broken(); waited += kPeriod)
     std::this_thread::sleep_for(kPeriod);
 }

@@ -10,6 +10,23 @@
 
 namespace dpt {
 
+// The tags of all messages between leaders, during steps and between them.
+struct HostTag {
+  enum : uint32_t {
+    results,
+    gradients,
+    weights,
+    squares,
+    sums,
+    evaluation,
+    metrics,
+    non_finite,
+    statistics,
+    states,
+    largest
+  };
+};
+
 // All leaders make the same calls in the same order. Thread and errors: as Link.
 
 // frames [hosts]: memory for what each host sends. Sends this host's frame to all others and

@@ -242,7 +242,6 @@ TeamSettings team_settings(const Session& s, const RunRequest& request, const Co
   if (cores.taken() > 0 && cores.cores().empty())
     out.cores = std::max(1, out.cores - static_cast<int>(cores.taken()));
   if (s.devices.on_gpu()) out.stuck_s = stuck_gpu_s(s, request);
-  out.several_hosts = s.devices.topology.hosts() > 1;
   if (request.hosts) {
     out.first_rank =
         static_cast<int>(s.devices.topology.ranks_of_host(request.hosts->host()).begin);

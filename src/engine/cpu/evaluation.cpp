@@ -87,7 +87,7 @@ Evaluation CpuEvaluation::run(const StepExecutor::BatchesDone& done) {
   const Session& session = worker_.session;
   const BatchPartitioner& batches = *session.batches.test;
   const std::vector<uint32_t> order = session.data.test_order();
-  worker_.among_hosts([](HostExchange& e) { e.send_statistics(); });
+  worker_.among_hosts([](HostExchange& e) { e.results().send_statistics(); });
   if (prefetch_ != nullptr) {
     if (worker_.number % session.devices.topology.workers_per_rank() == 0) prefetch_->begin(order);
     worker_.team.rank_barrier(worker_.team_number);
@@ -110,7 +110,7 @@ Evaluation CpuEvaluation::run(const StepExecutor::BatchesDone& done) {
     if (done) done(batch + 1);
   }
   if (in_stages) posts_.end_evaluation(batches.steps());
-  worker_.among_hosts([](HostExchange& e) { e.gather_evaluation(); });
+  worker_.among_hosts([](HostExchange& e) { e.results().gather_evaluation(); });
   return end_evaluation(session, worker_.buffers,
                         [&] { worker_.team.barrier(worker_.team_number); });
 }

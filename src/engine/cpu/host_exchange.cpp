@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/fail.h"
+#include "engine/host_messages.h"
 #include "session/host_traffic.h"
 
 namespace dpt {
@@ -39,17 +40,19 @@ HostExchange::HostExchange(const Session& session, const Buffers& buffers, Team 
       team_(team),
       link_(link),
       layout_(session),
+      shared_(session, buffers, link),
       gradients_(layout_.slots()) {
-  require(link.hosts() == hosts() && link.host() == host(), "a link between the session's hosts");
-  set_shard_frames(results_, sizeof(Decisions), sizeof(Brought));
+  results_.begin.push_back(0);
   squares_.begin.push_back(0);
   for (int h = 0; h < hosts(); ++h) {
+    const auto shards = static_cast<size_t>(session.devices.topology.shards_of_host(h).count());
+    results_.begin.push_back(results_.begin.back() + sizeof(Decisions) + shards * sizeof(Brought));
     size_t chunks = 0;
     each_own_chunk(h, [&](size_t) { ++chunks; });
     squares_.begin.push_back(squares_.begin.back() + chunks * sizeof(double));
   }
+  results_.bytes.resize(results_.begin.back());
   squares_.bytes.resize(squares_.begin.back());
-  records_.bytes.resize(buffers.sizes().sums * static_cast<size_t>(buffers.sizes().shards));
   size_t parts = 0;  // that a host sends at most
   for (const GradientPart& p : layout_.parts()) parts += p.host == host() ? 1 : 0;
   const auto others = static_cast<size_t>(hosts() - 1), buckets = layout_.owners().buckets();
@@ -59,12 +62,12 @@ HostExchange::HostExchange(const Session& session, const Buffers& buffers, Team 
   for (Requests& r : gradients_) r.reserve(layout_.parts().size());
 }
 
-void HostExchange::send(Requests& to, int peer, Tag tag, std::span<const std::byte> bytes) {
-  if (!bytes.empty()) to.push_back(link_.send(peer, static_cast<uint32_t>(tag), bytes));
+void HostExchange::send(Requests& to, int peer, uint32_t tag, std::span<const std::byte> bytes) {
+  if (!bytes.empty()) to.push_back(link_.send(peer, tag, bytes));
 }
 
-void HostExchange::receive(Requests& to, int peer, Tag tag, std::span<std::byte> bytes) {
-  if (!bytes.empty()) to.push_back(link_.receive(peer, static_cast<uint32_t>(tag), bytes));
+void HostExchange::receive(Requests& to, int peer, uint32_t tag, std::span<std::byte> bytes) {
+  if (!bytes.empty()) to.push_back(link_.receive(peer, tag, bytes));
 }
 
 void HostExchange::wait(Requests& requests) {
@@ -73,37 +76,9 @@ void HostExchange::wait(Requests& requests) {
 }
 
 // Begins to send this host's frame to all others, and to receive theirs.
-void HostExchange::begin(Frames& frames, Tag tag) {
+void HostExchange::begin(Frames& frames, uint32_t tag) {
   for (int k = 1; k < hosts(); ++k) receive(frames_, peer(k), tag, frames.of(peer(k)));
   for (int k = 1; k < hosts(); ++k) send(frames_, peer(k), tag, frames.of(host()));
-}
-
-// A frame for each host: a header, and a record for each of its shards. Does not allocate if the
-// frames were as large before.
-void HostExchange::set_shard_frames(Frames& frames, size_t header, size_t record) const {
-  frames.begin.assign(1, 0);
-  for (int h = 0; h < hosts(); ++h) {
-    const auto shards = static_cast<size_t>(session_.devices.topology.shards_of_host(h).count());
-    frames.begin.push_back(frames.begin.back() + header + shards * record);
-  }
-  if (frames.bytes.size() < frames.begin.back()) frames.bytes.resize(frames.begin.back());
-}
-
-// of(shard): `record` bytes in the buffers.
-template <class Of>
-void HostExchange::gather_records(Tag tag, size_t record, Of of) {
-  if (record == 0) return;
-  set_shard_frames(records_, 0, record);
-  const auto slot = [&](int64_t shard) {
-    return records_.bytes.data() + static_cast<size_t>(shard) * record;
-  };
-  const Rows own = session_.devices.topology.shards_of_host(host());
-  for (int64_t s = own.begin; s < own.end; ++s)
-    std::memcpy(slot(s), of(static_cast<int>(s)), record);
-  begin(records_, tag);
-  wait(frames_);
-  for (int64_t s = 0; s < session_.devices.topology.shards; ++s)
-    if (s < own.begin || s >= own.end) std::memcpy(of(static_cast<int>(s)), slot(s), record);
 }
 
 void HostExchange::run(const PlanStep& s, uint64_t number) {
@@ -135,7 +110,7 @@ void HostExchange::begin_results(uint64_t step) {
     const Brought brought{from.loss, from.weight};
     std::memcpy(at, &brought, sizeof brought);
   }
-  begin(results_, Tag::results);
+  begin(results_, HostTag::results);
 }
 
 void HostExchange::end_results(uint64_t step) {
@@ -160,11 +135,7 @@ void HostExchange::end_results(uint64_t step) {
       to.weight = brought.weight;
     }
   }
-  if (stop == 0) return;
-  // This team stops after the same step as the one that was asked to.
-  int none = 0;
-  team_.stop_word().compare_exchange_strong(none, stop);
-  team_.publish_stop(0);
+  if (stop != 0) team_.stop_like_other_host(stop);
 }
 
 void HostExchange::begin_gradients(size_t bucket) {
@@ -175,7 +146,7 @@ void HostExchange::begin_gradients(size_t bucket) {
   for (int k = 1; k < hosts(); ++k)
     for (size_t p = 0; p < parts.size(); ++p)
       if (parts[p].host == peer(k))
-        receive(arriving, peer(k), Tag::gradients,
+        receive(arriving, peer(k), HostTag::gradients,
                 {buffers_.staging() + layout_.staged(p, bucket),
                  own.count() * parts[p].element_bytes()});
   for (int k = 1; k < hosts(); ++k) {
@@ -183,7 +154,7 @@ void HostExchange::begin_gradients(size_t bucket) {
     for (const GradientPart& p : parts) {
       if (p.host != host()) continue;
       const int shard = static_cast<int>(p.shards.begin);
-      send(sends_, peer(k), Tag::gradients,
+      send(sends_, peer(k), HostTag::gradients,
            p.halves ? bytes_of<uint16_t>(buffers_.halves(shard) + piece.begin, piece.count())
                     : bytes_of<float>(buffers_.gradient(shard) + piece.begin, piece.count()));
     }
@@ -195,8 +166,8 @@ void HostExchange::begin_weights(size_t bucket) {
     const Bucket own = layout_.owners().piece(bucket, h);
     return bytes_of(buffers_.weights() + own.begin, own.count());
   };
-  for (int k = 1; k < hosts(); ++k) receive(weights_, peer(k), Tag::weights, piece(peer(k)));
-  for (int k = 1; k < hosts(); ++k) send(sends_, peer(k), Tag::weights, piece(host()));
+  for (int k = 1; k < hosts(); ++k) receive(weights_, peer(k), HostTag::weights, piece(peer(k)));
+  for (int k = 1; k < hosts(); ++k) send(sends_, peer(k), HostTag::weights, piece(host()));
 }
 
 // Calls f(chunk) for each chunk of norm partials whose elements the host owns.
@@ -211,7 +182,7 @@ void HostExchange::each_own_chunk(int of, F f) const {
 void HostExchange::begin_squares() {
   auto* to = reinterpret_cast<double*>(squares_.of(host()).data());
   each_own_chunk(host(), [&](size_t chunk) { *to++ = buffers_.squares()[chunk]; });
-  begin(squares_, Tag::squares);
+  begin(squares_, HostTag::squares);
 }
 
 void HostExchange::end_squares() {
@@ -220,23 +191,6 @@ void HostExchange::end_squares() {
     const auto* from = reinterpret_cast<const double*>(squares_.of(peer(k)).data());
     each_own_chunk(peer(k), [&](size_t chunk) { buffers_.squares()[chunk] = *from++; });
   }
-}
-
-void HostExchange::gather_sums(size_t offset, size_t count) {
-  gather_records(Tag::sums, count * sizeof(double),
-                 [&](int shard) { return buffers_.sums(shard) + offset; });
-}
-
-void HostExchange::gather_evaluation() {
-  gather_records(Tag::evaluation, sizeof(ShardResult),
-                 [&](int shard) { return &buffers_.evaluation(shard); });
-  gather_records(Tag::metrics, buffers_.sizes().metrics * sizeof(double),
-                 [&](int shard) { return buffers_.metrics(shard).data(); });
-}
-
-void HostExchange::gather_non_finite() {
-  gather_records(Tag::non_finite, sizeof(NonFinite),
-                 [&](int shard) { return &buffers_.non_finite(shard); });
 }
 
 // For all that has begun with weights_ and sends_.
@@ -250,21 +204,6 @@ void HostExchange::gather_weights() {
   wait_for_all();
 }
 
-// From the first host to all others.
-void HostExchange::broadcast(Tag tag, std::span<std::byte> bytes) {
-  if (host() == 0)
-    for (int k = 1; k < hosts(); ++k) send(sends_, peer(k), tag, bytes);
-  else
-    receive(weights_, 0, tag, bytes);
-  wait_for_all();
-}
-
-void HostExchange::send_statistics() {
-  const FlatLayout& flat = session_.model.layout;
-  broadcast(Tag::statistics,
-            bytes_of(buffers_.weights() + flat.trainable, flat.total - flat.trainable));
-}
-
 // Between the first host and the owners of each element, one state after another.
 void HostExchange::exchange_states(bool to_first) {
   const ElementOwners& owners = layout_.owners();
@@ -274,9 +213,9 @@ void HostExchange::exchange_states(bool to_first) {
         const Bucket piece = owners.piece(b, owner);
         const auto bytes = bytes_of(buffers_.state(i) + piece.begin, piece.count());
         if (to_first == (host() == 0))
-          receive(weights_, with, Tag::states, bytes);
+          receive(weights_, with, HostTag::states, bytes);
         else
-          send(sends_, with, Tag::states, bytes);
+          send(sends_, with, HostTag::states, bytes);
       }
     };
     if (host() > 0) exchange(0, host());
@@ -288,7 +227,7 @@ void HostExchange::exchange_states(bool to_first) {
 void HostExchange::gather_states() { exchange_states(true); }
 
 void HostExchange::send_start() {
-  broadcast(Tag::weights, bytes_of(buffers_.weights(), session_.model.layout.total));
+  broadcast(link_, HostTag::weights, bytes_of(buffers_.weights(), session_.model.layout.total));
   exchange_states(false);
 }
 

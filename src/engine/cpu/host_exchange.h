@@ -10,6 +10,7 @@
 
 #include "comm/links/link.h"
 #include "comm/team.h"
+#include "engine/host_results.h"
 #include "graph/program/plan.h"
 #include "session/buffers.h"
 #include "session/host_layout.h"
@@ -28,15 +29,10 @@ class HostExchange {
   void run(const PlanStep& step, uint64_t number);
 
   // The functions below return when everything has arrived.
-  // Each shard's sums at a sync point: `count` numbers at this offset of Buffers::sums().
-  void gather_sums(size_t offset, size_t count);
-  // What each shard found in an evaluation, and in a search for non-finite values.
-  void gather_evaluation();
-  void gather_non_finite();
+  // What hosts with GPUs exchange, too.
+  HostResults& results() { return shared_; }
   // The weights, from the hosts that own them.
   void gather_weights();
-  // The running statistics, which only the host of the first shard updates.
-  void send_statistics();
   // Optimizer states, from the hosts that own them to the first one.
   void gather_states();
   // Everything that a run starts from, from the first host: weights, statistics, and to each host
@@ -44,18 +40,6 @@ class HostExchange {
   void send_start();
 
  private:
-  enum class Tag : uint8_t {
-    results,
-    gradients,
-    weights,
-    squares,
-    sums,
-    evaluation,
-    metrics,
-    non_finite,
-    statistics,
-    states
-  };
   // What all hosts send to all others: one after another, host h from begin[h] on.
   struct Frames {
     std::vector<std::byte> bytes;
@@ -70,15 +54,11 @@ class HostExchange {
   int host() const { return session_.devices.topology.host; }
   int hosts() const { return session_.devices.topology.hosts(); }
   int peer(int k) const { return (host() + k) % hosts(); }  // to spread messages over hosts
-  void send(Requests& to, int peer, Tag tag, std::span<const std::byte> bytes);
-  void receive(Requests& to, int peer, Tag tag, std::span<std::byte> bytes);
+  void send(Requests& to, int peer, uint32_t tag, std::span<const std::byte> bytes);
+  void receive(Requests& to, int peer, uint32_t tag, std::span<std::byte> bytes);
   void wait(Requests& requests);
   void wait_for_all();
-  void broadcast(Tag tag, std::span<std::byte> bytes);
-  void begin(Frames& frames, Tag tag);
-  void set_shard_frames(Frames& frames, size_t header, size_t record) const;
-  template <class Of>
-  void gather_records(Tag tag, size_t record, Of of);
+  void begin(Frames& frames, uint32_t tag);
 
   void begin_results(uint64_t step);
   void end_results(uint64_t step);
@@ -95,7 +75,8 @@ class HostExchange {
   Team team_;
   Link& link_;
   const HostLayout layout_;
-  Frames results_, squares_, records_;
+  HostResults shared_;
+  Frames results_, squares_;
   Requests frames_, sends_, weights_;  // on their way
   std::vector<Requests> gradients_;    // [slots] of the bucket in each slot
 };

@@ -43,7 +43,7 @@ void CpuNonFiniteSearch::run_stage(const StepInput& input, size_t micro, int sta
 }
 
 void CpuNonFiniteSearch::gather() {
-  worker_.among_hosts([](HostExchange& e) { e.gather_non_finite(); });
+  worker_.among_hosts([](HostExchange& e) { e.results().gather_non_finite(); });
 }
 
 // The next stage, or the next sum, of another worker follows.

@@ -79,8 +79,9 @@ void SyncPoints::wait(const At& at) {
     // Every program has the sums in the same place, whether this worker has samples or not.
     const Program& any = programs_of(session, at.run->kind).begin()->second;
     const ValueId sums = sums_at(any, at.run->part, at.run->stage, at.piece);
-    worker_.exchange->gather_sums(any.location[static_cast<size_t>(sums)].offset,
-                                  static_cast<size_t>(any.graph[sums].desc.shape.elements()));
+    worker_.exchange->results().gather_sums(
+        any.location[static_cast<size_t>(sums)].offset,
+        static_cast<size_t>(any.graph[sums].desc.shape.elements()));
   }
   wait();
 }

@@ -229,7 +229,7 @@ Evaluation GpuEvaluation::run(const StepExecutor::BatchesDone& done) {
   if (batch_input_) batch_input_->begin(order, 0);
   worker_.stream().fill(sums_.data(), 0, sums_.bytes());
   download_sums(stages_ ? run_in_stages(order, done) : launch_all(order, done));
-  worker_.among_hosts([](GpuHostExchange& e) { e.gather_evaluation(); });
+  worker_.among_hosts([](GpuHostExchange& e) { e.results().gather_evaluation(); });
   return end_evaluation(worker_.session, worker_.buffers, [&] { worker_.gpus.barrier(); });
 }
 

@@ -286,11 +286,7 @@ void GpuExecutor::launch(StepLoop& loop, std::span<const LaunchQueue::Step> step
   else
     for (size_t i = 0; i < steps.size(); ++i) step_->enqueue(steps[i].rows, i, slot);
   if (batch_input_) batch_input_->enqueued(slot);
-  const GpuExchange::Terms losses{
-      .data = update_.losses(),
-      .count = GpuUpdate::losses_of_step(session_.devices, session_.batches),
-      .decisions = launch_queue_.decisions()};
-  launch_queue_.enqueue_reports(losses.of_first());
+  launch_queue_.enqueue_reports(step_->decisions());
   // With several GPUs, all have to complete a step at the same time.
   while (gpus_.alone() && !launch_queue_.empty() && complete(loop, false)) continue;
 }
@@ -321,11 +317,7 @@ void GpuExecutor::take(const LaunchQueue::Decisions& decisions) {
   pause_ = pause_ || decisions.pause != 0;
   if (stop_ != 0 || decisions.stop == 0) return;
   stop_ = static_cast<int>(decisions.stop);
-  if (gpus_.worker() != 0) return;
-  int none = 0;
-  Team team = gpus_.team();
-  team.stop_word().compare_exchange_strong(none, stop_);
-  team.publish_stop(0);
+  if (gpus_.worker() == 0) Team(gpus_.team()).stop_like_other_host(stop_);
 }
 
 StepResult GpuExecutor::result(const StepRows& rows, const cuda::StepReport& report) const {

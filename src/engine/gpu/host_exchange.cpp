@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <vector>
 
 #include "base/fail.h"
@@ -49,11 +48,11 @@ uint64_t digest_of(std::span<const float> values) {
 
 GpuHostExchange::GpuHostExchange(const Session& session, const Buffers& buffers,
                                  const GpuShare& share, Link& link)
-    : session_(session), buffers_(buffers), share_(share), link_(link) {
-  require(link.hosts() == session.devices.topology.hosts() &&
-              link.host() == session.devices.topology.host,
-          "a link between the session's hosts");
-}
+    : session_(session),
+      buffers_(buffers),
+      share_(share),
+      link_(link),
+      results_(session, buffers, link) {}
 
 size_t GpuHostExchange::start_bytes(const Session& session, const GpuShare& share, int host) {
   return session.model.layout.total * sizeof(float) + state_bytes(session, share, host);
@@ -64,50 +63,8 @@ size_t GpuHostExchange::checkpoint_bytes(const Session& session, const GpuShare&
 }
 
 void GpuHostExchange::send_start() {
-  broadcast(link_, static_cast<uint32_t>(Tag::start),
-            bytes_of(buffers_.weights(), session_.model.layout.total));
+  broadcast(link_, HostTag::weights, bytes_of(buffers_.weights(), session_.model.layout.total));
   exchange_states(false);
-}
-
-void GpuHostExchange::send_statistics() {
-  const FlatLayout& flat = session_.model.layout;
-  broadcast(link_, static_cast<uint32_t>(Tag::statistics),
-            bytes_of(buffers_.weights() + flat.trainable, flat.total - flat.trainable));
-}
-
-// of(shard): `record` bytes in the buffers.
-template <class Of>
-void GpuHostExchange::gather_records(Tag tag, size_t record, Of of) {
-  if (record == 0) return;
-  const Topology& topology = session_.devices.topology;
-  std::vector<std::byte> bytes(record * static_cast<size_t>(topology.shards));
-  const auto slot = [&](int64_t shard) {
-    return std::span(bytes).subspan(record * static_cast<size_t>(shard), record);
-  };
-  const Rows own = topology.shards_of_host(topology.host);
-  for (int64_t s = own.begin; s < own.end; ++s)
-    std::memcpy(slot(s).data(), of(static_cast<int>(s)), record);
-  std::vector<std::span<std::byte>> frames;
-  for (int h = 0; h < topology.hosts(); ++h) {
-    const Rows shards = topology.shards_of_host(h);
-    frames.push_back(std::span(bytes).subspan(record * static_cast<size_t>(shards.begin),
-                                              record * static_cast<size_t>(shards.count())));
-  }
-  all_gather(link_, static_cast<uint32_t>(tag), frames);
-  for (int s = 0; s < topology.shards; ++s)
-    if (s < own.begin || s >= own.end) std::memcpy(of(s), slot(s).data(), record);
-}
-
-void GpuHostExchange::gather_evaluation() {
-  gather_records(Tag::evaluation, sizeof(ShardResult),
-                 [&](int shard) { return &buffers_.evaluation(shard); });
-  gather_records(Tag::metrics, buffers_.sizes().metrics * sizeof(double),
-                 [&](int shard) { return buffers_.metrics(shard).data(); });
-}
-
-void GpuHostExchange::gather_non_finite() {
-  gather_records(Tag::non_finite, sizeof(NonFinite),
-                 [&](int shard) { return &buffers_.non_finite(shard); });
 }
 
 void GpuHostExchange::gather_states() {
@@ -121,9 +78,9 @@ void GpuHostExchange::exchange_states(bool to_first) {
     const auto exchange = [&](int with, int owner) {
       each_state_range(session_, share_, owner, [&](size_t begin, size_t end) {
         const auto bytes = bytes_of(buffers_.state(i) + begin, end - begin);
-        const auto tag = static_cast<uint32_t>(Tag::states);
-        requests.push_back(to_first == (link_.host() == 0) ? link_.receive(with, tag, bytes)
-                                                           : link_.send(with, tag, bytes));
+        requests.push_back(to_first == (link_.host() == 0)
+                               ? link_.receive(with, HostTag::states, bytes)
+                               : link_.send(with, HostTag::states, bytes));
       });
     };
     if (link_.host() > 0) exchange(0, link_.host());
@@ -140,7 +97,7 @@ void GpuHostExchange::compare_weights() {
       digest_of({buffers_.weights(), session_.model.layout.trainable});
   std::vector<std::span<std::byte>> frames;
   for (uint64_t& d : digests) frames.push_back(std::as_writable_bytes(std::span(&d, 1)));
-  all_gather(link_, static_cast<uint32_t>(Tag::weights), frames);
+  all_gather(link_, HostTag::weights, frames);
   const auto other = std::ranges::find_if(digests, [&](uint64_t d) { return d != digests[0]; });
   if (other != digests.end() && link_.host() == 0)
     fail(Fault::device,

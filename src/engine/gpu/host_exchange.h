@@ -4,10 +4,9 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <span>
 
 #include "comm/links/link.h"
+#include "engine/host_results.h"
 #include "session/buffers.h"
 #include "session/gpu_share.h"
 #include "session/session.h"
@@ -26,11 +25,8 @@ class GpuHostExchange {
   // Everything that a run starts from, from the first host: weights, running statistics, and to
   // each host the optimizer states that its GPUs keep.
   void send_start();
-  // The running statistics, from the first host, whose first GPU updates them.
-  void send_statistics();
-  // What each shard found in an evaluation, and in a search for non-finite values.
-  void gather_evaluation();
-  void gather_non_finite();
+  // What hosts with CPUs exchange, too.
+  HostResults& results() { return results_; }
   // With `shard: optimizer`: the states that other hosts' GPUs keep, to the first host.
   void gather_states();
   // Compares the trained weights of all hosts, which their first GPUs have copied to the buffers.
@@ -44,16 +40,13 @@ class GpuHostExchange {
   static size_t checkpoint_bytes(const Session& session, const GpuShare& share, int host);
 
  private:
-  enum class Tag : uint8_t { start, states, statistics, evaluation, metrics, non_finite, weights };
-
-  template <class Of>
-  void gather_records(Tag tag, size_t record, Of of);
   void exchange_states(bool to_first);
 
   const Session& session_;
   const Buffers buffers_;
   const GpuShare& share_;
   Link& link_;
+  HostResults results_;
 };
 
 }  // namespace dpt

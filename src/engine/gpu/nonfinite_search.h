@@ -22,7 +22,7 @@ class GpuNonFiniteSearch final : public NonFiniteSearch {
   void pass_on(const StepInput& input, size_t micro, int stage) override;
   void barrier() override { worker_.gpus.barrier(); }
   void gather() override {
-    worker_.among_hosts([](GpuHostExchange& e) { e.gather_non_finite(); });
+    worker_.among_hosts([](GpuHostExchange& e) { e.results().gather_non_finite(); });
   }
   GpuBinding* binding(const StepInput& input, size_t micro) const {
     return bindings_.find(input.rows->micro[micro], ProgramKind::train);

@@ -29,7 +29,7 @@ void ReplicaWeights::share_running_statistics() {
   const size_t begin = worker_.share.trained(), end = worker_.share.elements();
   if (worker_.shard == 0) update_.read(begin, end, worker_.buffers.weights());
   worker_.gpus.barrier();
-  worker_.among_hosts([](GpuHostExchange& e) { e.send_statistics(); });
+  worker_.among_hosts([](GpuHostExchange& e) { e.results().send_statistics(); });
   if (worker_.shard != 0) update_.write(begin, end, worker_.buffers.weights());
   worker_.gpus.barrier();
 }

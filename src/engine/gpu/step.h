@@ -41,6 +41,8 @@ class GpuStep {
 
   // Enqueues a step. step: its index in the launch. slot: of the batch's input.
   void enqueue(const StepRows& rows, size_t step, size_t slot);
+  // What all workers ask, after the step (LaunchDecisions); null: launches have no decisions.
+  const double* decisions() const { return losses_.terms_of(Quantity::loss).of_first(); }
   // Enqueues what follows the update on all GPUs: replicas that updated pieces gather the others'
   // weights.
   void share_weights();

@@ -16,12 +16,6 @@
 
 namespace dpt {
 
-namespace {
-
-constexpr uint32_t kLargestTag = 100;  // not one of GpuHostExchange's
-
-}  // namespace
-
 struct alignas(kDestructiveInterference) GpuTeam::WorkerSlot {
   enum Presence : int { away, here, gone };
   std::atomic<uint64_t> steps;  // begun by this worker
@@ -138,7 +132,7 @@ int64_t GpuTeam::largest_of_hosts(int64_t of_host) {
     std::vector<int64_t> all(static_cast<size_t>(link_->hosts()), of_host);
     std::vector<std::span<std::byte>> frames;
     for (int64_t& n : all) frames.push_back(std::as_writable_bytes(std::span(&n, 1)));
-    all_gather(*link_, kLargestTag, frames);
+    all_gather(*link_, HostTag::largest, frames);
     slot(worker_).number = static_cast<double>(std::ranges::max(all));
   }
   barrier();
