@@ -77,7 +77,7 @@ int run_plan(const std::vector<std::string>& words) {
     print_fitting_batch(loaded, fit);
     return 0;
   }
-  const SessionQuery query{.runs = time, .sizes_only = !time};
+  const SessionQuery query{.one_of_several = hosts[0] > 1, .runs = time, .sizes_only = !time};
   std::unique_ptr<const Session> session = open_session(loaded, query);
   if (hosts[0] > 1)
     session = open_session(loaded, on_hosts(session->devices.topology, hosts[0], query));

@@ -81,7 +81,8 @@ SessionQuery on_hosts(const Topology& one, int hosts, SessionQuery query) {
 
 void print_host_table(const LoadedSpec& loaded, const std::vector<int>& hosts,
                       const LinkModel& link) {
-  const std::unique_ptr<const Session> one = open_session(loaded, {});
+  const std::unique_ptr<const Session> one =
+      open_session(loaded, {.one_of_several = hosts.back() > 1});
   const Topology& topology = one->devices.topology;
   // Says where the spec cannot run on several machines at all.
   if (hosts.back() > 1 && (!one->settings.mode->processes || one->devices.on_gpu()))

@@ -176,7 +176,8 @@ void place_on_gpus(Devices& out, const Spec& spec, const SessionQuery& query, Di
     if (!spec.graphs)
       d.error(spec.at("graphs"),
               "`graphs` is for CUDA devices, and this run is on a CPU; leave it out");
-    const bool buckets = out.exchange.bucket_mib && out.topology.hosts() == 1;
+    const bool buckets =
+        out.exchange.bucket_mib && out.topology.hosts() == 1 && !query.one_of_several;
     if (out.exchange.backend == Backend::nccl || buckets)
       d.error(spec.parallel.where,
               "`backend: nccl` and `bucket_cap_mb` are for GPUs; the CPUs of one machine sum in "

@@ -22,6 +22,9 @@ struct SessionQuery {
     int cores_per_rank = 1;
   };
   std::optional<Hosts> hosts{};
+  // Describes one host of several, before their number is chosen: accepts keys that apply only
+  // between hosts.
+  bool one_of_several = false;
   bool runs = true;                       // false: only described, so GPUs need not exist
   std::optional<cuda::GpuSurvey> gpus{};  // used instead of asking CUDA
   // Synthetic data sets are sized but not generated: the session can be described, but not run.

@@ -56,6 +56,20 @@ TEST_CASE("plan --link prints a row for each number of hosts, or why it is refus
       has(ran.out, "\n    8  refused: 6 samples a step are fewer than the 8 shards of 8 hosts\n"));
 }
 
+TEST_CASE("plan --hosts accepts keys that apply only between hosts") {
+  const Folder folder;
+  const std::string spec = folder.write("t.yaml", kSpec);
+  const std::string buckets = "parallel={ddp: {devices: 1, bucket_cap_mb: 1}}";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--hosts", "2"}, {"--hosts", "2", "--link", "10GbE"}}) {
+    std::vector<std::string> command = {"plan", spec, buckets};
+    command.insert(command.end(), words.begin(), words.end());
+    const Finished ran = dptrain(command);
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+  }
+  CHECK(has(dptrain({"plan", spec, buckets}).err, "`bucket_cap_mb` are for GPUs"));
+}
+
 TEST_CASE("plan --link: arguments that contradict each other are refused") {
   const Folder folder;
   const std::string spec = folder.write("t.yaml", kSpec);
