@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -26,7 +27,9 @@ struct TemporaryFile {
 
 std::string text_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::ostringstream text;
+  text << in.rdbuf();
+  return std::move(text).str();
 }
 
 // The message for a file of this header and data; empty if it is read.

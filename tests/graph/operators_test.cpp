@@ -142,7 +142,10 @@ TEST_CASE("every gradient agrees with central differences") {
       for (size_t i = 0; i < check.inputs(); ++i) {
         if (!check.has(i)) continue;
         REQUIRE(check.gradient(i).desc == check.input(i).desc);
-        for (size_t e = 0; e < check.input(i).size(); ++e) {
+        // About a hundred elements of a large input, in all of its rows and columns in turn: each
+        // needs two runs of the operator.
+        const size_t step = 1 + check.input(i).size() / 97;
+        for (size_t e = 0; e < check.input(i).size(); e += step) {
           const double x = check.input(i).get(e), h = 1e-6;
           check.input(i).set(e, x + h);
           const double up = check.weighted_sum();

@@ -30,6 +30,8 @@ struct Image {
   size_t at(int64_t in, int64_t ic, int64_t ih, int64_t iw) const {
     return static_cast<size_t>(in * step_[0] + ic * step_[1] + ih * step_[2] + iw * step_[3]);
   }
+  // From a channel to the next one.
+  size_t channel_step() const { return static_cast<size_t>(step_[1]); }
   // Calls f(n, c, h, w) for all elements.
   template <class F>
   void each(F f) const {

@@ -100,20 +100,24 @@ template <class F>
 void each_product(const Image& x, const Image& w, const Image& y, const Convolution& s, F f) {
   const Window& k = s.window;
   const int64_t outs = y.c / s.groups;
+  const auto channels = static_cast<size_t>(w.c);
+  const size_t x_step = x.channel_step(), w_step = w.channel_step();
   for (int64_t n = 0; n < y.n; ++n)
     for (int64_t o = 0; o < y.c; ++o)
       for (int64_t h = 0; h < y.h; ++h)
-        for (int64_t v = 0; v < y.w; ++v)
+        for (int64_t v = 0; v < y.w; ++v) {
+          const size_t to = y.at(n, o, h, v);
           for (int64_t kh = 0; kh < w.h; ++kh) {
             const int64_t xh = h * k.stride[0] - k.before[0] + kh * k.dilation[0];
             if (xh < 0 || xh >= x.h) continue;
             for (int64_t kw = 0; kw < w.w; ++kw) {
               const int64_t xw = v * k.stride[1] - k.before[1] + kw * k.dilation[1];
               if (xw < 0 || xw >= x.w) continue;
-              for (int64_t c = 0; c < w.c; ++c)
-                f(x.at(n, o / outs * w.c + c, xh, xw), w.at(o, c, kh, kw), y.at(n, o, h, v));
+              const size_t at_x = x.at(n, o / outs * w.c, xh, xw), at_w = w.at(o, 0, kh, kw);
+              for (size_t c = 0; c < channels; ++c) f(at_x + c * x_step, at_w + c * w_step, to);
             }
           }
+        }
 }
 
 template <class T>
@@ -130,11 +134,12 @@ std::vector<double> filled_with_bias(const KernelArgs& args) {
 
 void forward(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
-    const auto x = args.in[0].as<const T>(), w = args.in[1].as<const T>();
+    const T *const x = args.in[0].as<const T>().data(), *const w = args.in[1].as<const T>().data();
     std::vector<double> y = filled_with_bias<T>(args);
+    double* const sums = y.data();
     each_product(Image(args.in[0]), Image(args.in[1]), Image(args.out[0]),
-                 settings<Convolution>(attrs), [&](size_t i, size_t j, size_t k) {
-                   y[k] += static_cast<double>(x[i]) * static_cast<double>(w[j]);
+                 settings<Convolution>(attrs), [=](size_t i, size_t j, size_t k) {
+                   sums[k] += static_cast<double>(x[i]) * static_cast<double>(w[j]);
                  });
     store(y, args.out[0].as<T>());
   });
@@ -142,11 +147,12 @@ void forward(const KernelArgs& args, const std::any& attrs) {
 
 void transpose(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
-    const auto y = args.in[0].as<const T>(), w = args.in[1].as<const T>();
+    const T *const y = args.in[0].as<const T>().data(), *const w = args.in[1].as<const T>().data();
     std::vector<double> x = filled_with_bias<T>(args);
+    double* const sums = x.data();
     each_product(Image(args.out[0]), Image(args.in[1]), Image(args.in[0]),
-                 settings<Convolution>(attrs), [&](size_t i, size_t j, size_t k) {
-                   x[i] += static_cast<double>(y[k]) * static_cast<double>(w[j]);
+                 settings<Convolution>(attrs), [=](size_t i, size_t j, size_t k) {
+                   sums[i] += static_cast<double>(y[k]) * static_cast<double>(w[j]);
                  });
     store(x, args.out[0].as<T>());
   });
@@ -154,11 +160,12 @@ void transpose(const KernelArgs& args, const std::any& attrs) {
 
 void weight_gradient(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
-    const auto y = args.in[0].as<const T>(), x = args.in[1].as<const T>();
+    const T *const y = args.in[0].as<const T>().data(), *const x = args.in[1].as<const T>().data();
     std::vector<double> w(static_cast<size_t>(args.out[0].desc.shape.elements()));
+    double* const sums = w.data();
     each_product(Image(args.in[1]), Image(args.out[0]), Image(args.in[0]),
-                 settings<Convolution>(attrs), [&](size_t i, size_t j, size_t k) {
-                   w[j] += static_cast<double>(x[i]) * static_cast<double>(y[k]);
+                 settings<Convolution>(attrs), [=](size_t i, size_t j, size_t k) {
+                   sums[j] += static_cast<double>(x[i]) * static_cast<double>(y[k]);
                  });
     store(w, args.out[0].as<T>());
   });
