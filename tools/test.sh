@@ -106,8 +106,9 @@ elif $sanitize; then
 fi
 # Meson looks for ccache only where no compiler is named.
 if command -v ccache >/dev/null; then cxx="ccache $cxx"; fi
-# A precompiled header of clang names the folder it was made in, so ccache must not share it between folders.
-if [ "$compiler" = clang ]; then export CCACHE_HASHDIR=1; fi
+# Clones share what ccache holds. But a precompiled header of clang names the folder it was made in.
+export CCACHE_BASEDIR=$here CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+if [ "$compiler" = clang ]; then export CCACHE_HASHDIR=1; else export CCACHE_NOHASHDIR=1; fi
 
 fail() {  # what happened, what to do; the last line counts the step as one failed test
   printf 'test.sh: error: %s\n  %s\n' "$1" "$2" >&2

@@ -135,7 +135,8 @@ def main():
     # Files of a folder include the same headers; what is left over joins whatever has room.
     units = join([unit for inside in by_folder.values() for unit in join(inside, headers)], headers)
     for i, unit in enumerate(units):
-        text = ''.join(f'#include "{f}"\n' for f in unit.files)
+        # From the unit's folder, so that the units of two clones are equal, and ccache compiles them once.
+        text = ''.join(f'#include "{os.path.relpath(f, os.path.realpath(folder))}"\n' for f in unit.files)
         path = os.path.join(folder, f'{prefix}_{i}.cpp')
         if not os.path.exists(path) or open(path, encoding='utf-8').read() != text:
             with open(path, 'w', encoding='utf-8') as out:
