@@ -7,7 +7,7 @@
 
 namespace dpt {
 
-// Of an even number of values, the mean of the middle two. REQUIRES: there are values.
+// The mean of the middle two for an even number of values. REQUIRES: there are values.
 inline double median(std::vector<double> x) {
   std::ranges::sort(x);
   const size_t n = x.size();

@@ -45,7 +45,7 @@ struct Facts {
   bool on_gpu = false;
 };
 
-// Of a session with some batch size: not every size fits every spec.
+// For a session with some batch size: not every size fits every spec.
 Facts facts_of(const SpecArgument& argument) {
   constexpr int kSizes[] = {32, 8, 2, 1};
   for (const int each : kSizes) {

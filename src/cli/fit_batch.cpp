@@ -31,7 +31,7 @@ struct Facts {
   int64_t samples = 1, replicas = 1;
 };
 
-// Of a session with some batch size: not every size fits every spec.
+// For a session with some batch size: not every size fits every spec.
 Facts facts_of(const LoadedSpec& loaded) {
   std::string first;
   for (int64_t each = 1; each <= 1024; each *= 2) {

@@ -178,7 +178,7 @@ class Drawing {
                        c.dashed ? " stroke-dasharray=\"6 4\"" : "", path, dots);
   }
 
-  // Of a place on the horizontal axis.
+  // For a place on the horizontal axis.
   std::string name_of(double place) const {
     const auto tick = std::ranges::find(chart_.tick_places, place);
     return tick == chart_.tick_places.end()

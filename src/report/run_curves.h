@@ -40,7 +40,7 @@ class RunCurves {
 
   int64_t epoch() const { return epoch_; }  // of the last record
   int64_t step() const { return step_; }    // of the last record
-  // Of the first epoch; 0: none is complete.
+  // From the first epoch; 0: none is complete.
   int64_t steps_of_epoch() const { return steps_of_epoch_; }
   // Records of the process that wrote last: the first one, and the last ones, oldest first.
   const std::vector<RecordTime>& times() const { return times_; }

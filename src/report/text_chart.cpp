@@ -21,7 +21,7 @@ struct Range {
     high = any ? std::max(high, x) : x;
     any = true;
   }
-  // Of the range's parts, numbered 0 to n - 1, the one that holds x.
+  // The part of the range that holds x; parts are numbered 0 to n - 1.
   int part(double x, int n) const {
     if (high <= low) return n / 2;
     return std::clamp(static_cast<int>((x - low) / (high - low) * n), 0, n - 1);

@@ -83,7 +83,7 @@ void each_path_of_map(Node& map, const std::vector<KeyDoc>& keys, PathFunction f
     if (Node* value = map.find(k.name); value && k.type == KeyKind::path) function(*value);
 }
 
-// Of the settings after a data set's name.
+// For the settings after a data set's name.
 void each_path_of_settings(Node& settings, const RegistryEntry& what, PathFunction function) {
   const std::vector<KeyDoc> keys = what.describe();
   if (settings.kind == Node::Kind::map)

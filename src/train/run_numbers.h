@@ -60,7 +60,8 @@ class RunNumbers {
   double seconds_ = 0, samples_ = 0, timed_s_ = 0;
 };
 
-// Of a run directory; without a metrics.jsonl it has none. Throws Error{data} if it is unreadable.
+// The numbers of a run directory; without a metrics.jsonl there are none. Throws Error{data} if it
+// is unreadable.
 RunNumbers read_numbers(const std::string& run);
 
 // One JSON object, {"run": ..., "state": ..., "loss": ..., "test.accuracy": ..., "best.loss": ...}:

@@ -32,7 +32,7 @@ TEST_CASE("lr-find prints one number, the same in every mode, and leaves no file
   CHECK_MESSAGE(single.code == 0, single.err);
   const double lr = std::strtod(single.out.c_str(), nullptr);
   CHECK(single.out == fmt::format("{:.2g}\n", lr));
-  // Of a linear regression with standard normal inputs: 1 would diverge, 1e-6 learn nothing.
+  // For a linear regression with standard normal inputs: 1 would diverge, 1e-6 learn nothing.
   CHECK(lr > 1e-6);
   CHECK(lr < 1);
   CHECK_MESSAGE(has(single.err, "schedule and warm-up are not used"), single.err);

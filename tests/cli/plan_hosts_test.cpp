@@ -89,7 +89,7 @@ TEST_CASE("plan --link: arguments that contradict each other are refused") {
   CHECK(has(refused({"--hosts", "0"}), "--hosts: '0' is not a number of machines from 1 to 1024"));
   CHECK(has(refused({"--hosts", "2", "--link", "10Gbe"}), "did you mean '10GbE'?"));
   CHECK(has(refused({"--hosts", "2", "--link", "10GbE", "--fit", "1GiB"}), "leave out --fit"));
-  // Of a mode that cannot span machines the spec's line is named.
+  // For a mode that cannot span machines, the spec's line is named.
   CHECK(has(refused({"parallel=single", "--hosts", "2", "--link", "10GbE"}),
             "parallel mode 'single' is one process on one machine"));
   CHECK(dptrain({"plan", spec, "--hosts", "2"}).code == 0);

@@ -98,7 +98,7 @@ class ShapeFuzzer {
     if (first) at->second = below(4) == 0 ? extent : fresh();
     return at->second;
   }
-  // Of an index: an extent, or the last place of one.
+  // For an index: an extent, or its last place.
   int64_t limit(int64_t high) const {
     for (const int64_t less : {0, 1})
       if (const auto at = drawn_.find(high + less); at != drawn_.end()) return at->second - less;

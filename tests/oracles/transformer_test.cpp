@@ -20,7 +20,7 @@ HostTensor& value(std::vector<HostTensor>& values, ValueId v) {
   return values[static_cast<size_t>(v)];
 }
 
-// Of each value a place in the type that it has in the graph, f32.
+// A place for each value, in the type that it has in the graph, f32.
 std::vector<HostTensor> in_single(const Graph& graph) {
   std::vector<HostTensor> values;
   for (const Value& v : graph.values) values.emplace_back(v.desc);

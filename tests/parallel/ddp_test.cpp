@@ -48,7 +48,7 @@ TEST_CASE("what others still read is written again only after a barrier between 
   // Two cuts take turns.
   CHECK_FALSE(meets_between(
       query, {.forward_sync_points = 1, .backward_sync_points = 1, .accumulates = true}));
-  // Of a replica with one worker nobody else reads the sums, unless they are of all replicas.
+  // Nobody else reads the sums of a replica with one worker, unless they are of all replicas.
   const ModeQuery one_core{.devices = 2, .cores = 1};
   CHECK_FALSE(meets_between(one_core, {.forward_sync_points = 1, .accumulates = true}));
   CHECK(meets_between(

@@ -102,7 +102,7 @@ std::vector<double> numbers_behind(const std::string& svg, const std::string& be
 
 TEST_CASE("bars of large batches are as long as those of small ones") {
   const std::string svg = bench_svg(comparison({1, 4096}));
-  // Of the row that takes longest, compute has half of 520 pixels: one such bar for each batch.
+  // In the row that takes longest, compute has half of 520 pixels: one such bar for each batch.
   const std::vector<double> widths = numbers_behind(svg, " width=\"");
   CHECK(std::ranges::count(widths, 260) == 2);
 }

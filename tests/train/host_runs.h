@@ -18,7 +18,7 @@ struct HostRun {
   std::vector<Outcome> outcomes;        // of each host's first worker
   std::vector<Evaluation> evaluations;  // the same, of the weights after the last step
   std::vector<std::string> errors;      // what ended each host; empty: nothing
-  // Of each host: payload bytes, and messages sent or received, whichever are more.
+  // For each host: payload bytes, and messages sent or received, whichever are more.
   std::vector<uint64_t> sent, received, messages;
   int64_t steps = 0;                   // of each epoch
   std::vector<ExchangeBytes> of_step;  // what each host sends in a step, by the first one's layout

@@ -136,7 +136,7 @@ TEST_CASE("several hosts end in the bits of one process, and only the first one 
   }
 }
 
-TEST_CASE("a run goes on on another number of hosts, from the checkpoint of the first one") {
+TEST_CASE("a run continues on another number of hosts, from the checkpoint of the first one") {
   if (skip_without(has_gloo(), "libdptrain_gloo.so")) return;
   const Folder folder;
   const std::string spec = folder.write("t.yaml", kSpec);

@@ -16,7 +16,7 @@
 
 namespace dpt::cuda {
 
-// Of each comparison.
+// For each comparison.
 inline const StepContext kStep{.seed = 7, .step = 3, .first_sample = 11};
 
 // The result of all comparisons of one implementation of an operator with one type.

@@ -113,7 +113,7 @@ class FakeApi : public DeviceApi {
   friend class FakeWork;
   friend class FakeCommunicator;
 
-  // Of each stream of each GPU, how many of its calls are known.
+  // How many calls of each stream of each GPU are known.
   using Clock = std::map<std::pair<uint64_t, size_t>, uint64_t>;
   struct Access {
     uint64_t at;  // the stream's own time

@@ -62,7 +62,7 @@ double seconds_of(const std::function<void()>& f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Of the shortest of some rounds.
+// In the shortest of some rounds.
 double shortest(int rounds, const std::function<void()>& f) {
   double out = 1e30;
   for (int i = 0; i < rounds; ++i) out = std::min(out, seconds_of(f));

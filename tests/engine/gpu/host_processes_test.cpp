@@ -99,7 +99,7 @@ TEST_CASE("hosts of GPUs: the program ends in the bits of one host with as many 
   }
 }
 
-TEST_CASE("hosts of GPUs: the program goes on on another number of hosts") {
+TEST_CASE("hosts of GPUs: the program continues on another number of hosts") {
   if (skip_without(has_gloo(), "libdptrain_gloo.so")) return;
   const Machine machine(4);
   const std::string sharded = "parallel={ddp: {shard: optimizer}}";

@@ -111,7 +111,7 @@ TEST_CASE("hosts of GPUs: optimizer states that each GPU has a part of") {
 }
 
 TEST_CASE(
-    "hosts of GPUs: a run goes on on other numbers of hosts, from the first one's checkpoint") {
+    "hosts of GPUs: a run continues on other numbers of hosts, from the first one's checkpoint") {
   const struct {
     Ranks before, after;
   } kChanges[] = {{{1, 1}, {2}}, {{2}, {1, 1}}, {{2, 2}, {1, 1, 1, 1}}, {{1, 2}, {2, 1}}};

@@ -141,7 +141,7 @@ TEST_CASE("so do GPUs in every mode, with states of which each has a piece" *
     goes_on(with(kFew, how), 1);
 }
 
-TEST_CASE("a checkpoint of a CPU goes on on a GPU, and the other way round") {
+TEST_CASE("a checkpoint of a CPU continues on a GPU, and the other way round") {
   const Words cpu = {"device=cpu", "cores=1"}, save = {"save={every_steps: 1, keep: 100}"};
   for (const char* spec : {kMlp, kImages}) {
     Quick quick;

@@ -163,7 +163,7 @@ void each_wait_matters(int gpu, int64_t first, int64_t count, Words how) {
 }
 
 TEST_CASE("an event that is left out between GPUs is found") {
-  // Of each step the first GPU waits for two gradients and the decision, the second one for two
+  // In each step the first GPU waits for two gradients and the decision, the second one for two
   // inputs and the norm partials. Behind the last step the host's waiting would stand between them,
   // too.
   for (const char* schedule : {"1f1b", "gpipe"})

@@ -46,7 +46,7 @@ TEST_CASE("where no kernel takes halves, results are rounded and stay f32") {
   for (const GraphNode& n : g.nodes) {
     for (ValueId v : n.out) CHECK(g[v].desc.dtype != DType::bf16);
   }
-  // Of the first layer: input, weight, bias, result; and so on.
+  // The first layer's input, weight, bias, result; and so on.
   CHECK(
       nodes.starts_with("round_to round_to round_to linear~ relu round_to round_to "
                         "linear~ mse_loss mse_loss_gradient round_to "));

@@ -60,7 +60,7 @@ TEST_CASE("cast goes to a half and back; its gradient has the type of what came 
     const ValueId v = g.input("x", f32({3}));
     g.apply("cast", {v}, Cast{type});
     const GraphNode node = graph.nodes[0];
-    // Of a weight f32 comes back, and stays what it is; of an activation a half.
+    // A weight comes back as f32, unchanged; an activation as a half.
     const ValueId wide = g.input("dy", f32({3})), narrow = g.input("dy", {type, {3}});
     CHECK(node.op->gradient(g, node, std::vector{wide})[0] == wide);
     CHECK(g.desc(node.op->gradient(g, node, std::vector{narrow})[0]).dtype == DType::f32);
