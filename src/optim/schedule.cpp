@@ -116,8 +116,8 @@ void check_schedule(const Spec& spec, Diagnostics& d) {
   const auto& optimizer = static_cast<const OptimizerType&>(*spec.optimizer.what);
   if (!optimizer.has_momentum)
     d.error(schedule.where,
-            fmt::format("schedule '{}' cycles momentum or beta1, and optimizer '{}' has neither; "
-                        "write 'cycle_momentum: false'",
+            fmt::format("schedule '{}' cycles momentum or beta1, which optimizer '{}' does not "
+                        "support; write 'cycle_momentum: false'",
                         type.name, optimizer.name));
 }
 

@@ -297,6 +297,12 @@ bool is_constant(const ScheduleType& type, const Choice& choice, int64_t total) 
 void check_schedule_effect(const Session& s, Warnings& out) {
   const ScheduleType* type = schedule_of(s.settings.spec);
   if (!type || type->name == "constant" || type->needs_metric || cut_short(s)) return;
+  if (s.settings.optimizer->name == "rprop")
+    return out.push_back(
+        {s.settings.spec.schedule.schedule.where,
+         fmt::format("schedule '{}' has no effect: rprop uses the learning rate in its first step "
+                     "alone; delete the schedule, or take another optimizer",
+                     type->name)});
   const int64_t total = intervals(s) - s.settings.spec.schedule.warmup;
   if (total < 1 || !is_constant(*type, s.settings.spec.schedule.schedule, total)) return;
   const std::string_view interval = schedule_interval(s.settings.spec.schedule);

@@ -38,6 +38,10 @@ TEST_CASE("the rest of a run has the bits of the whole: optimizers, schedules, s
            {"cores=1", "optimizer={sgd: {lr: 0.05}}", "random=torch", "data.reshuffle=false"},
            {"cores=1", "optimizer={adam_w: {amsgrad: true}}", "data.shuffle=false",
             "precision={bf16: {emulate: true, level: o3}}"},
+           {"cores=1", "optimizer={n_adam: {weight_decay: 0.1}}", "schedule={step: 1}"},
+           {"cores=2", "optimizer={r_adam: {lr: 0.01}}", "schedule={one_cycle: {max_lr: 0.02}}"},
+           {"cores=1", "optimizer=adamax", "accumulate=2", "ema=0.9"},
+           {"cores=2", "optimizer={rprop: 0.001}", "schedule={exponential: 0.5, warmup: 1}"},
            {"cores=1", "optimizer=adadelta", "evaluate.every=2",
             "data.transforms=[{random_crop: {padding: 1}}, to_tensor, {random_erasing: {p: 0.7}}]"},
            {"cores=2", "optimizer={adam_w: {lr: 0.1}}", "no_decay=[bias, norm]",
@@ -57,16 +61,19 @@ TEST_CASE("the rest of a run has the bits of the whole: optimizers, schedules, s
 
 TEST_CASE("so it is in every mode, with states that their owners keep, too") {
   const std::string pipeline = "parallel={pipeline: {stages: 2, chunks: 2, ";
-  for (const Words& how :
-       std::vector<Words>{{"parallel=dp", "devices=2", "cores=1"},
-                          {"parallel=ddp", "devices=2", "cores=1"},
-                          {"parallel={ddp: {shard: optimizer, compress: bf16}}", "devices=2",
-                           "cores=1", "model[1].out_features=1100"},  // more than pass at a time
-                          {"parallel={ddp: {shard: optimizer}}", "devices=2", "cores=1",
-                           "optimizer={adam_w: {weight_decay: 0.1}}", "no_decay=[bias, norm]",
-                           "parameter_groups={match: 1, lr: 0.1}"},
-                          {pipeline + "deferred_batch_norm: true}}", "cores=1"},
-                          {pipeline + "data_parallel: 2, processes: true}}", "cores=1"}}) {
+  for (const Words& how : std::vector<Words>{
+           {"parallel=dp", "devices=2", "cores=1"},
+           {"parallel=ddp", "devices=2", "cores=1"},
+           {"parallel={ddp: {shard: optimizer, compress: bf16}}", "devices=2", "cores=1",
+            "model[1].out_features=1100"},  // more than pass at a time
+           {"parallel={ddp: {shard: optimizer}}", "devices=2", "cores=1",
+            "optimizer={adam_w: {weight_decay: 0.1}}", "no_decay=[bias, norm]",
+            "parameter_groups={match: 1, lr: 0.1}"},
+           {"parallel={ddp: {shard: optimizer}}", "devices=2", "cores=1",
+            "optimizer={rprop: 0.001}", "parameter_groups={match: 1, lr: 0.01}"},
+           {"parallel={ddp: {shard: optimizer}}", "devices=2", "cores=1", "optimizer=n_adam"},
+           {pipeline + "deferred_batch_norm: true}}", "cores=1"},
+           {pipeline + "data_parallel: 2, processes: true}}", "cores=1"}}) {
     if (!kCanFork && how[0] != "parallel=dp") continue;
     CAPTURE(how[0]);
     const Straight straight(how);

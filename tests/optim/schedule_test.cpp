@@ -103,12 +103,13 @@ TEST_CASE("a schedule with its warm-up as torch text") {
 }
 
 TEST_CASE("one_cycle asks for an optimizer with momentum or beta1") {
-  for (const char* name : {"sgd", "adam", "adam_w", "rms_prop"})
+  for (const char* name : {"sgd", "adam", "adam_w", "r_adam", "adamax", "rms_prop"})
     CHECK(check(name, spec_of("one_cycle", "1.0")).empty());
-  for (const char* name : {"adagrad", "adadelta"}) {
+  for (const char* name : {"adagrad", "adadelta", "n_adam", "rprop"}) {
     const std::string text = check(name, spec_of("one_cycle", "1.0"));
     CHECK(text.find("test.yaml:1:11: error: ") == 0);
-    CHECK(text.find("write 'cycle_momentum: false'") != std::string::npos);
+    CHECK(text.find("cycles momentum or beta1, which optimizer '" + std::string(name) +
+                    "' does not support; write 'cycle_momentum: false'") != std::string::npos);
     CHECK(check(name, spec_of("one_cycle", "{max_lr: 1, cycle_momentum: false}")).empty());
     CHECK(check(name, spec_of("step", "3")).empty());
   }

@@ -228,7 +228,7 @@ class SpecMaker {
   // Rates at which a sum over a batch does not diverge, either.
   std::string optimizer() {
     const std::string decay = maybe(40, ", weight_decay: 0.01");
-    switch (between(0, 5)) {
+    switch (between(0, 9)) {
       case 0:
         return chance(50) ? "{sgd: {lr: 0.001, momentum: 0.9, nesterov: true" + decay + "}}"
                           : fmt::format("{{sgd: {{lr: 0.002, momentum: {}, dampening: 0.1{}}}}}",
@@ -242,6 +242,16 @@ class SpecMaker {
                            part(0, 50), decay);
       case 4:
         return "{adagrad: {lr: 0.02, lr_decay: 0.01" + decay + "}}";
+      case 5:
+        return "{adamax: {lr: 0.01" + decay + "}}";
+      case 6:
+        return fmt::format("{{n_adam: {{lr: 0.01, decoupled_weight_decay: {}{}}}}}", chance(50),
+                           decay);
+      case 7:
+        return fmt::format("{{r_adam: {{lr: 0.01, decoupled_weight_decay: {}{}}}}}", chance(50),
+                           decay);
+      case 8:
+        return "{rprop: {lr: 0.001, step_sizes: [1e-5, 0.01]}}";
       default:
         return "{adadelta: {lr: 1" + decay + "}}";
     }

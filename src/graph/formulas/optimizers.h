@@ -5,7 +5,11 @@
 #include "graph/formulas/optimizers/adadelta.h"
 #include "graph/formulas/optimizers/adagrad.h"
 #include "graph/formulas/optimizers/adam.h"
+#include "graph/formulas/optimizers/adamax.h"
+#include "graph/formulas/optimizers/n_adam.h"
+#include "graph/formulas/optimizers/r_adam.h"
 #include "graph/formulas/optimizers/rms_prop.h"
+#include "graph/formulas/optimizers/rprop.h"
 #include "graph/formulas/optimizers/sgd.h"
 
 namespace dpt::formula {
@@ -15,7 +19,8 @@ struct OptimizerList {
   static constexpr int kSize = sizeof...(F);
 };
 
-using Optimizers = OptimizerList<Sgd, Adam, RmsProp, Adagrad, Adadelta>;
+using Optimizers =
+    OptimizerList<Sgd, Adam, RmsProp, Adagrad, Adadelta, Adamax, NAdam, RAdam, Rprop>;
 
 // Index of a formula, such as Sgd<float>, in the table.
 template <template <class> class A, class T, template <class> class... F>

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "optim/optimizers/optimizer_type.h"
+#include "optim/optimizers/betas.h"
 
 namespace dpt::optimizers {
 
@@ -35,8 +35,7 @@ struct AdamSettings {
   }
 
   static void check(const AdamSettings& s, const Owner& owner, Diagnostics& d) {
-    if (s.betas.size() != 2)
-      d.error(owner.at("betas"), "'betas' must be two numbers, as in [0.9, 0.999]");
+    check_betas(s.betas, owner, d);
   }
 
   std::vector<std::string> states(bool) const {

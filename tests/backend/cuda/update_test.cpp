@@ -89,6 +89,37 @@ TEST_CASE("optimizers update as the CPU's do") {
     compare(formula::Adagrad<double>{.clr = 0.1, .eps = 1e-10}, 1, clip);
     compare(formula::Adadelta<double>{.lr = 0.1, .rho = 0.9, .one_minus_rho = 0.1, .eps = 1e-6}, 2,
             clip);
+    compare(formula::Adamax<double>{.clr = 0.1, .one_minus_beta1 = 0.1, .beta2 = 0.9, .eps = 1e-8},
+            2, clip);
+    compare(formula::NAdam<double>{.gradient_step = 0.1,
+                                   .average_step = 0.2,
+                                   .one_minus_beta1 = 0.1,
+                                   .beta2 = 0.999,
+                                   .one_minus_beta2 = 0.001,
+                                   .correction2 = 0.5,
+                                   .eps = 1e-8,
+                                   .weight_decay = 0.1},
+            2, clip);
+    for (const bool rectified : {false, true})
+      compare(formula::RAdam<double>{.lr = 0.1,
+                                     .one_minus_beta1 = 0.1,
+                                     .beta2 = 0.999,
+                                     .one_minus_beta2 = 0.001,
+                                     .correction1 = 0.5,
+                                     .root_of_correction2 = 0.25,
+                                     .rectification = 0.5,
+                                     .eps = 1e-8,
+                                     .keep = 0.9,
+                                     .rectified = rectified},
+              2, clip);
+    for (const bool first : {false, true})
+      compare(formula::Rprop<double>{.lr = 0.1,
+                                     .etaminus = 0.5,
+                                     .etaplus = 1.2,
+                                     .step_size_min = 0.01,
+                                     .step_size_max = 0.5,
+                                     .first_step = first},
+              2, clip);
   }
 }
 

@@ -39,6 +39,10 @@ TEST_CASE("a GPU trains to the CPU's numbers: layers, optimizers, uneven batches
   compare(kMlp, {"optimizer={rms_prop: 0.01}", "clip_grad_norm=0.5"});
   compare(kMlp, {"optimizer={adagrad: 0.05}", "clip_grad_norm={max_norm: 0.1, norm_type: .inf}"});
   compare(kMlp, {"optimizer={adadelta: 1}", "clip_grad_value=0.01"});
+  compare(kMlp, {"optimizer={adamax: 0.01}"});
+  compare(kMlp, {"optimizer={n_adam: {lr: 0.01, weight_decay: 0.1}}", "clip_grad_norm=0.5"});
+  compare(kMlp, {"optimizer={r_adam: {lr: 0.01, decoupled_weight_decay: true}}"});
+  compare(kMlp, {"optimizer={rprop: {lr: 0.001, step_sizes: [1e-5, 0.01]}}"});
   compare(kMlp, {"accumulate=3"});
   compare(kMlp, {"schedule={step: {step_size: 1, gamma: 0.5}}"});
   // What the loss divides by is the sum of the targets' weights, known before the first gradient.

@@ -37,11 +37,48 @@ struct Ranges {
   }
 };
 
+OptimizerStep drawn_relative_of_adam(Numbers& n, bool rectified, double decay, bool maximize) {
+  const double keep = below(n, 2) == 1 ? 0.99 : 1;
+  switch (below(n, 3)) {
+    case 0:
+      return formula::Adamax<double>{.clr = 0.1,
+                                     .one_minus_beta1 = 0.1,
+                                     .beta2 = 0.99,
+                                     .eps = 1e-8,
+                                     .weight_decay = decay,
+                                     .maximize = maximize};
+    case 1:
+      return formula::NAdam<double>{.gradient_step = 0.1,
+                                    .average_step = 0.2,
+                                    .one_minus_beta1 = 0.1,
+                                    .beta2 = 0.99,
+                                    .one_minus_beta2 = 0.01,
+                                    .correction2 = 0.5,
+                                    .eps = 1e-8,
+                                    .weight_decay = decay,
+                                    .keep = keep,
+                                    .maximize = maximize};
+    default:
+      return formula::RAdam<double>{.lr = 0.1,
+                                    .one_minus_beta1 = 0.1,
+                                    .beta2 = 0.99,
+                                    .one_minus_beta2 = 0.01,
+                                    .correction1 = 0.5,
+                                    .root_of_correction2 = 0.25,
+                                    .rectification = 0.5,
+                                    .eps = 1e-8,
+                                    .weight_decay = decay,
+                                    .keep = keep,
+                                    .rectified = rectified,
+                                    .maximize = maximize};
+  }
+}
+
 OptimizerStep drawn_step(Numbers& n) {
   const auto yes = [&] { return below(n, 2) == 1; };
   const double decay = yes() ? 0.1 : 0;
   const double momentum = yes() ? 0.9 : 0;
-  switch (below(n, 5)) {
+  switch (below(n, 8)) {
     case 0:
       return formula::Sgd<double>{.lr = 0.1,
                                   .momentum = momentum,
@@ -73,6 +110,17 @@ OptimizerStep drawn_step(Numbers& n) {
     case 3:
       return formula::Adagrad<double>{
           .clr = 0.1, .eps = 1e-10, .weight_decay = decay, .maximize = yes()};
+    case 4:
+      return formula::Rprop<double>{.lr = 0.1,
+                                    .etaminus = 0.5,
+                                    .etaplus = 1.2,
+                                    .step_size_min = 0.01,
+                                    .step_size_max = 0.5,
+                                    .maximize = yes(),
+                                    .first_step = yes()};
+    case 5:
+    case 6:
+      return drawn_relative_of_adam(n, yes(), decay, yes());
     default:
       return formula::Adadelta<double>{.lr = 1,
                                        .rho = 0.9,

@@ -289,6 +289,80 @@ TEST_CASE("adagrad and adadelta") {
   }
 }
 
+TEST_CASE("adamax, n_adam and r_adam") {
+  const auto adamax = [](auto type, int t) {
+    using T = decltype(type);
+    return formula::Adamax<T>{.clr = T(0.01 / (1 - std::pow(0.9, t))),
+                              .one_minus_beta1 = T(1 - 0.9),
+                              .beta2 = T(0.99),
+                              .eps = T(1e-8),
+                              .weight_decay = T(0.1),
+                              .maximize = t % 2 == 0};
+  };
+  const auto n_adam = [](auto type, int t) {
+    using T = decltype(type);
+    return formula::NAdam<T>{.gradient_step = T(0.004),
+                             .average_step = T(0.01),
+                             .one_minus_beta1 = T(1 - 0.9),
+                             .beta2 = T(0.999),
+                             .one_minus_beta2 = T(1 - 0.999),
+                             .correction2 = T(1 - std::pow(0.999, t)),
+                             .eps = T(1e-8),
+                             .weight_decay = T(t % 2 == 0 ? 0.1 : 0),
+                             .keep = T(t % 2 == 0 ? 1 : 0.999)};
+  };
+  const auto r_adam = [](auto type, int t) {
+    using T = decltype(type);
+    return formula::RAdam<T>{.lr = T(0.01),
+                             .one_minus_beta1 = T(1 - 0.9),
+                             .beta2 = T(0.999),
+                             .one_minus_beta2 = T(1 - 0.999),
+                             .correction1 = T(1 - std::pow(0.9, t)),
+                             .root_of_correction2 = T(std::sqrt(1 - std::pow(0.999, t))),
+                             .rectification = T(0.5),
+                             .eps = T(1e-8),
+                             .weight_decay = T(t % 2 == 0 ? 0.1 : 0),
+                             .keep = T(t % 2 == 0 ? 1 : 0.999),
+                             .rectified = t > 5};
+  };
+  for (const SimdKernels* kernels : isas_of_this_cpu()) {
+    CAPTURE(kernels->name);
+    const auto worst = [&](auto scalars) {
+      return worst_of_training(
+          3, 0, [&](const UpdateArgs& args, int t) { update(*kernels, args, scalars(0.0F, t)); },
+          [&](Reference& r, size_t i, double g, int t) {
+            double* const state[] = {&r.state[0][i], &r.state[1][i]};
+            formula::update(scalars(0.0, t), r.weight[i], state, g);
+          });
+    };
+    // Besides the roundings of the weights each step is off by 1e-6 of at most 0.03.
+    CHECK(worst(adamax) < kRoundings + 100 * 0.03e-6);
+    CHECK(worst(n_adam) < kRoundings + 100 * 0.03e-6);
+    CHECK(worst(r_adam) < kRoundings + 100 * 0.03e-6);
+  }
+}
+
+TEST_CASE("rprop") {
+  const auto rprop = [](auto type, int t) {
+    using T = decltype(type);
+    return formula::Rprop<T>{.lr = T(0.01),
+                             .etaminus = T(0.5),
+                             .etaplus = T(1.2),
+                             .step_size_min = T(1e-3),
+                             .step_size_max = T(0.05),
+                             .maximize = false,
+                             .first_step = t == 1};
+  };
+  for (const SimdKernels* kernels : isas_of_this_cpu()) {
+    CAPTURE(kernels->name);
+    CHECK(worst_of_training(
+              2, 0, [&](const UpdateArgs& args, int t) { update(*kernels, args, rprop(0.0F, t)); },
+              [&](Reference& r, size_t i, double g, int t) {
+                formula::rprop(rprop(0.0, t), r.weight[i], r.state[0][i], r.state[1][i], g);
+              }) < kRoundings);
+  }
+}
+
 TEST_CASE("the gradient is scaled, limited and stored before the update") {
   for (const SimdKernels* kernels : isas_of_this_cpu()) {
     CAPTURE(kernels->name);

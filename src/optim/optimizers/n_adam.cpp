@@ -1,0 +1,91 @@
+// n_adam: Adam with Nesterov momentum (Dozat, 2016), as torch.optim.NAdam.
+#include <cmath>
+
+#include "optim/optimizers/betas.h"
+
+namespace dpt::optimizers {
+namespace {
+
+struct NAdam {
+  static constexpr Usage kUsage{
+      "torch.optim.NAdam",
+      "optimizer: {n_adam: 0.002}\n"
+      "optimizer: {n_adam: {lr: 0.002, betas: [0.9, 0.95], eps: 1e-8, weight_decay: 0.01,\n"
+      "    momentum_decay: 0.01, decoupled_weight_decay: true, maximize: false}}"};
+
+  double lr = 2e-3;
+  std::vector<double> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double momentum_decay = 4e-3;
+  bool decoupled_weight_decay = false;
+  bool maximize = false;
+
+  template <class Table = KeyTable<NAdam>>
+  static Table keys(Table table = {}) {
+    using S = NAdam;
+    return table.optional("lr", &S::lr, "learning rate", kNotNegative)
+        .optional("betas", &S::betas,
+                  "decay rates of the averages of the gradient and of its square", kBelowOne)
+        .optional("eps", &S::eps, "small number added to the denominator", kNotNegative)
+        .optional("weight_decay", &S::weight_decay,
+                  "L2 penalty, added to the gradient unless decoupled_weight_decay is set",
+                  kNotNegative)
+        .optional("momentum_decay", &S::momentum_decay,
+                  "how fast the momentum grows: step t uses "
+                  "betas[0] * (1 - 0.96^(t * momentum_decay) / 2)",
+                  kNotNegative)
+        .optional("decoupled_weight_decay", &S::decoupled_weight_decay,
+                  "whether each step multiplies weights by 1 - lr * weight_decay instead")
+        .optional("maximize", &S::maximize,
+                  "whether to maximize the loss instead of minimizing it");
+  }
+
+  static void check(const NAdam& s, const Owner& owner, Diagnostics& d) {
+    check_betas(s.betas, owner, d);
+  }
+
+  std::vector<std::string> states(bool) const { return {"exp_avg", "exp_avg_sq"}; }
+
+  // The momentum of step t, where decay is 0.96^(t * momentum_decay).
+  double mu(double decay) const { return betas[0] * (1 - decay / 2); }
+
+  // The product of the momenta of steps 1 to t. PyTorch keeps it as a state. It may be computed
+  // anew in each step since it soon has no effect on 1 - product: with a beta of 0.99 after some
+  // 4,000 steps.
+  double mu_product(int64_t t) const {
+    constexpr double kNoEffect = 1e-17;
+    const double decay_of_step = std::pow(0.96, momentum_decay);
+    double product = 1, decay = 1;
+    for (int64_t i = 1; i <= t && product > kNoEffect; ++i) {
+      decay *= decay_of_step;
+      product *= mu(decay);
+    }
+    return product;
+  }
+
+  formula::NAdam<double> step(int64_t t, double rate, std::optional<double>) const {
+    const auto steps = static_cast<double>(t);
+    const double now = mu(std::pow(0.96, steps * momentum_decay));
+    const double next = mu(std::pow(0.96, (steps + 1) * momentum_decay));
+    const double product = mu_product(t);
+    return {.gradient_step = rate * (1 - now) / (1 - product),
+            .average_step = rate * next / (1 - product * next),
+            .one_minus_beta1 = 1 - betas[0],
+            .beta2 = betas[1],
+            .one_minus_beta2 = 1 - betas[1],
+            .correction2 = 1 - std::pow(betas[1], steps),
+            .eps = eps,
+            .weight_decay = decoupled_weight_decay ? 0 : weight_decay,
+            .keep = decoupled_weight_decay ? 1 - rate * weight_decay : 1,
+            .maximize = maximize};
+  }
+};
+
+}  // namespace
+
+OptimizerType n_adam() {
+  return optimizer_type<NAdam>("n_adam", "NAdam (Dozat 2016): Adam with Nesterov momentum.");
+}
+
+}  // namespace dpt::optimizers
