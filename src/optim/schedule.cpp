@@ -91,6 +91,11 @@ std::string torch_schedule(const ScheduleSpec& spec, int64_t total) {
       spec.schedule ? type_of(spec).torch(spec.schedule.settings, after_warmup(spec, total)) : "";
   if (spec.warmup == 0 || (spec.schedule && type_of(spec).needs_metric)) return schedule;
   if (schedule.empty()) return torch_warmup(spec);
+  // LinearLR warms up to the learning rate that it finds, so a schedule that sets its own when it
+  // is constructed comes first.
+  if (spec.schedule && type_of(spec).own_rate)
+    return fmt::format("lr_scheduler.SequentialLR(optimizer, [{}, {}][::-1], milestones=[{}])",
+                       schedule, torch_warmup(spec), spec.warmup);
   return fmt::format("lr_scheduler.SequentialLR(optimizer, [{}, {}], milestones=[{}])",
                      torch_warmup(spec), schedule, spec.warmup);
 }

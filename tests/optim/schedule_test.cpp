@@ -96,6 +96,10 @@ TEST_CASE("a schedule with its warm-up as torch text") {
   CHECK(torch_schedule(spec_of("cosine_annealing", "{}", 4), 10) ==
         "lr_scheduler.SequentialLR(optimizer, [lr_scheduler.LinearLR(optimizer, start_factor=0.5, "
         "total_iters=4), lr_scheduler.CosineAnnealingLR(optimizer, T_max=6)], milestones=[4])");
+  CHECK(torch_schedule(spec_of("cyclic", "{base_lr: 0.1, max_lr: 1}", 4), 10) ==
+        "lr_scheduler.SequentialLR(optimizer, [lr_scheduler.CyclicLR(optimizer, base_lr=0.1, "
+        "max_lr=1.0), lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=4)][::-1], "
+        "milestones=[4])");
   const ScheduleSpec plateau = spec_of("reduce_on_plateau", "{}", 4);
   CHECK(torch_schedule(plateau, 10) == "lr_scheduler.ReduceLROnPlateau(optimizer)");
   CHECK(torch_warmup(plateau) ==
