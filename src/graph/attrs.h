@@ -142,5 +142,13 @@ struct BceWithLogits {
 struct KlDiv {
   bool log_target = false;
 };
+struct PoissonNll {
+  bool log_input = true, full = false;
+  double eps = 1e-8;  // without log_input
+};
+struct MultiMargin {
+  int p = 1;  // 1 or 2
+  double margin = 1;
+};
 
 }  // namespace dpt

@@ -37,7 +37,7 @@ struct LossType : RegistryEntry {
   Divisor (*divisor)(const std::any& settings);
   // Divisor::targets only: f64[1], the sum of the weights of this shard's targets.
   ValueId (*target_weight)(const std::any& settings, GraphBuilder& g, ValueId target);
-  // Divisor::targets only: targets of this class are ignored.
+  // Targets of this class are ignored. Null: none is.
   int64_t (*ignore_index)(const std::any& settings) = nullptr;
   bool classes = false;  // targets are class indices i32[N, ...], so accuracy can be computed
   // If `classes`: the dimension of an output [N, ...] that holds the scores of the classes.

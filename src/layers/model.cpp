@@ -309,9 +309,10 @@ void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
   const int dim = type.class_dim(loss.settings, y);
   check_classes(type, y[dim], q.classes);
   // Only evaluation reports accuracy.
-  if (!q.differentiate)
-    graph.correct = g.apply("count_correct", {graph.output, graph.target},
-                            CountCorrect{dim, type.ignore_index(loss.settings)});
+  if (q.differentiate) return;
+  CountCorrect count{.dim = dim};
+  if (type.ignore_index) count.ignore_index = type.ignore_index(loss.settings);
+  graph.correct = g.apply("count_correct", {graph.output, graph.target}, count);
 }
 
 }  // namespace

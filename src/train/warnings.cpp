@@ -150,19 +150,40 @@ std::span<const float> real_targets(const SessionData& data) {
   return {reinterpret_cast<const float*>(y.data.get()), static_cast<size_t>(samples * y.step())};
 }
 
-// torch takes such targets, too, and a bce of them has no lower bound.
-void check_binary_targets(const Session& s, Warnings& out) {
-  if (s.settings.loss->name != "bce_with_logits_loss") return;  // bce_loss refuses them
+// A loss and the targets that do not suit it.
+struct TargetRange {
+  std::string_view loss;
+  bool (*outside)(float);
+  std::string_view takes, remedy;
+};
+constexpr TargetRange kTargetRanges[] = {
+    {.loss = "bce_with_logits_loss",  // bce_loss refuses them
+     .outside = [](float t) { return t < 0 || t > 1; },
+     .takes = "targets between 0 and 1",
+     .remedy = "the loss has no minimum; scale the targets, or write `loss: mse_loss`"},
+    {.loss = "soft_margin_loss",
+     .outside = [](float t) { return t != -1 && t != 1; },
+     .takes = "targets of -1 and 1",
+     .remedy = "for targets of 0 and 1 write `loss: bce_with_logits_loss`"},
+    {.loss = "poisson_nll_loss",
+     .outside = [](float t) { return t < 0; },
+     .takes = "counts",
+     .remedy = "the loss has no minimum; write `loss: mse_loss`"}};
+
+// torch takes such targets, too. A bce of them has no lower bound.
+void check_target_range(const Session& s, Warnings& out) {
+  const std::string_view loss = s.settings.loss->name;
+  const auto* range = std::ranges::find(kTargetRanges, loss, &TargetRange::loss);
+  if (range == std::end(kTargetRanges)) return;
   const std::span<const float> values = real_targets(s.data);
-  const auto outside = [](float v) { return v < 0 || v > 1; };
-  const auto first = std::ranges::find_if(values, outside);
+  const auto first = std::ranges::find_if(values, range->outside);
   if (first == values.end()) return;
-  out.push_back({s.settings.spec.loss.where,
-                 fmt::format("{} takes targets between 0 and 1, but a target of sample {} of the "
-                             "training set (counted from 0) is {:g}: the loss has no minimum; "
-                             "scale the targets, or write `loss: mse_loss`",
-                             s.settings.loss->name,
-                             (first - values.begin()) / s.data.train.targets.step(), *first)});
+  out.push_back(
+      {s.settings.spec.loss.where,
+       fmt::format("{} takes {}, but a target of sample {} of the training set (counted "
+                   "from 0) is {:g}: {}",
+                   loss, range->takes, (first - values.begin()) / s.data.train.targets.step(),
+                   *first, range->remedy)});
 }
 
 // Rows of real targets that are no probabilities, as those of a regression.
@@ -338,7 +359,7 @@ std::vector<Warning> warnings_of(const Spec& spec) {
 std::vector<Warning> warnings_of(const Session& session, std::optional<int> cores, bool launched) {
   Warnings out = warnings_of(session.settings.spec);
   check_single_class(session, out);
-  check_binary_targets(session, out);
+  check_target_range(session, out);
   check_probabilities(session, out);
   check_batch_size(session, out);
   if (cores) check_cores(session, *cores, launched, out);

@@ -87,8 +87,8 @@ TEST_CASE("every operator of an evaluation has a translation to ONNX") {
   // end make of other operators.
   CHECK(missing ==
         "matmul\nmax_pool_bytes\nscale_gradient\ndropout\nbce_loss\nbce_with_logits_loss\n"
-        "cross_entropy\nhuber_loss\nkl_div\nl1_loss\nmse_loss\nnll_loss\nsmooth_l1_loss\ncast\n"
-        "copy\nmasked\n");
+        "cross_entropy\nhuber_loss\nkl_div\nl1_loss\nmse_loss\nmulti_margin_loss\nnll_loss\n"
+        "poisson_nll_loss\nsmooth_l1_loss\nsoft_margin_loss\ncast\ncopy\nmasked\n");
 }
 
 }  // namespace dpt

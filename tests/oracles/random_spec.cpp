@@ -189,7 +189,7 @@ class SpecMaker {
       const int64_t n = classes_ > 0 ? classes_ : values_;
       model.push_back(linear(n));
       if (classes_ > 0) more_data_ += "  target_transforms: [one_hot]\n";
-      switch (between(0, classes_ > 0 ? 6 : 3)) {  // the last three want targets of 0 and 1
+      switch (between(0, classes_ > 0 ? 8 : 3)) {  // the last ones want targets of 0 and 1
         case 0:
           loss_ = "mse_loss: {" + reduction + "}";
           break;
@@ -210,10 +210,20 @@ class SpecMaker {
           loss_ = "bce_with_logits_loss: {" + reduction + maybe(40, ", weight: " + numbers(n)) +
                   maybe(50, ", pos_weight: " + numbers(n)) + "}";
           break;
+        case 6:
+          loss_ = "soft_margin_loss: {" + reduction + "}";
+          break;
+        case 7:
+          loss_ = "poisson_nll_loss: {" + reduction + "}";
+          break;
         default:
           model.emplace_back("log_softmax");
           loss_ = "kl_div: {reduction: " + one_of({"batchmean", "mean", "sum"}) + "}";
       }
+    } else if (chance(15)) {
+      model.push_back(linear(classes_));
+      loss_ = "multi_margin_loss: {" + reduction + maybe(50, ", p: 2") +
+              maybe(50, ", weight: " + numbers(classes_)) + "}";
     } else {
       model.push_back(linear(classes_));
       const bool nll = chance(40);

@@ -141,6 +141,9 @@ TEST_CASE("each warning has its golden text") {
           "1,0.5,0.5\n2,-1,2\n3,4,5\n");
   add_csv("bce_with_logits_loss of a regression", csv_spec("[1]", 1, "bce_with_logits_loss"),
           "1,0\n2,1\n3,1.5\n");
+  add_csv("soft_margin_loss of 0 and 1", csv_spec("[1]", 1, "soft_margin_loss"), "1,1\n2,0\n");
+  add_csv("poisson_nll_loss of a negative number", csv_spec("[1]", 1, "poisson_nll_loss"),
+          "1,4\n2,0\n3,-2\n");
   check_golden(out, "train/golden/warnings.txt");
 }
 
@@ -174,6 +177,8 @@ TEST_CASE("specs that are right get no warning") {
   none_csv(csv_spec("[1]", 1, "mse_loss"), "1,20.5\n2,31\n3,40\n");
   none_csv(csv_spec("[1]", 1, "bce_with_logits_loss"), "1,0\n2,1\n3,0.5\n");
   none_csv(csv_spec("[1, 2]", 2, "bce_with_logits_loss"), "1,0,1\n2,1,1\n3,0,0\n");
+  none_csv(csv_spec("[1]", 1, "soft_margin_loss"), "1,-1\n2,1\n");
+  none_csv(csv_spec("[1]", 1, "poisson_nll_loss"), "1,0\n2,7\n3,2\n");
   none_csv(csv_spec("[1, 2]", 2, "cross_entropy"), "1,0,1\n2,0.3,0.7\n3,1,0\n");
   // A trial of a few steps.
   none(spec_with(), {"schedule={cosine_annealing: {}, interval: step, warmup: 20}", "steps=3"});

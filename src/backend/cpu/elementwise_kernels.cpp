@@ -111,6 +111,8 @@ constexpr LossRow kLossRows[] = {
     {"bce_loss", "bce_loss_gradient", PointLoss::bce},
     {"bce_with_logits_loss", "bce_with_logits_loss_gradient", PointLoss::bce_with_logits},
     {"kl_div", "kl_div_gradient", PointLoss::kl_div},
+    {"soft_margin_loss", "soft_margin_loss_gradient", PointLoss::soft_margin},
+    {"poisson_nll_loss", "poisson_nll_loss_gradient", PointLoss::poisson_nll},
 };
 
 std::string refuses_loss(const KernelQuery& q) {
@@ -127,6 +129,14 @@ std::unique_ptr<Kernel> prepare_loss(const KernelQuery& q) {
   if (kind == PointLoss::huber) s = scalars(settings<Huber>(q).delta);
   if (kind == PointLoss::kl_div && settings<KlDiv>(q).log_target)
     kind = PointLoss::kl_div_log_target;
+  if (kind == PointLoss::poisson_nll) {
+    const auto& p = settings<PoissonNll>(q);
+    if (p.log_input)
+      kind = p.full ? PointLoss::poisson_nll_log_input_full : PointLoss::poisson_nll_log_input;
+    else
+      kind = p.full ? PointLoss::poisson_nll_full : PointLoss::poisson_nll;
+    s = scalars(p.eps);
+  }
   const size_t n = elements(q.in[0]);
   if (row->op == q.op)
     return call([f = simd().loss[static_cast<int>(kind)], n, s](const KernelArgs& a) {

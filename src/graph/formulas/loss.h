@@ -94,4 +94,39 @@ DPT_FORMULA T kl_div_log_target_slope(T, T t) {
   return -exp(t);
 }
 
+// Of the rate exp(x), and of the rate x. eps keeps the logarithm of a rate of 0 finite.
+template <class T>
+DPT_FORMULA T poisson_nll_log_input(T x, T t) {
+  return exp(x) - t * x;
+}
+template <class T>
+DPT_FORMULA T poisson_nll_log_input_slope(T x, T t) {
+  return exp(x) - t;
+}
+template <class T>
+DPT_FORMULA T poisson_nll(T x, T t, T eps) {
+  return x - t * log(x + eps);
+}
+template <class T>
+DPT_FORMULA T poisson_nll_slope(T x, T t, T eps) {
+  return T(1) - t / (x + eps);
+}
+// Stirling's approximation of log(t!), which does not depend on x.
+template <class T>
+DPT_FORMULA T stirling(T t) {
+  constexpr double kTwoPi = 6.283185307179586;
+  return select(t > T(1), t * log(t) - t + T(0.5f) * log(T(kTwoPi) * t), T(0));
+}
+
+// log(1 + exp(-t x)). PyTorch's overflows for large -t x.
+template <class T>
+DPT_FORMULA T soft_margin(T x, T t) {
+  const T z = -t * x;
+  return select(z > T(0), z, T(0)) + log1p(exp(-abs(z)));
+}
+template <class T>
+DPT_FORMULA T soft_margin_slope(T x, T t) {
+  return -t * reciprocal(T(1) + exp(t * x));
+}
+
 }  // namespace dpt::formula

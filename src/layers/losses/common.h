@@ -14,10 +14,10 @@ namespace dpt::losses {
 
 // REQUIRES: L has `static KeyTable<L> keys()`, `ValueId build(GraphBuilder&, ValueId output,
 // ValueId target, ValueId divisor) const`, `Divisor divisor() const` and `std::string torch()
-// const`. If targets are classes, L also has `ValueId target_weight(GraphBuilder&, ValueId) const`,
-// `int64_t ignore_index` and `int dim(const Shape& output) const`, the dimension of the classes; it
-// may have `bool mean_likelihood() const`. Otherwise it may have `kEstimates`. Any may have
-// `kOutputs`. See LossType.
+// const`. If targets are classes, L also has `int dim(const Shape& output) const`, the dimension of
+// the classes; it may have `ValueId target_weight(GraphBuilder&, ValueId) const` with `int64_t
+// ignore_index`, and `bool mean_likelihood() const`. Otherwise it may have `kEstimates`. Any may
+// have `kOutputs`. See LossType.
 template <class L>
 LossType loss_type(std::string_view name, std::string_view summary) {
   LossType type{registry_entry<L>(name, summary)};
@@ -31,6 +31,8 @@ LossType loss_type(std::string_view name, std::string_view summary) {
       return std::any_cast<const L&>(s).target_weight(g, target);
     };
     type.ignore_index = [](const std::any& s) { return std::any_cast<const L&>(s).ignore_index; };
+  }
+  if constexpr (requires { &L::dim; }) {
     type.classes = true;
     type.class_dim = [](const std::any& s, const Shape& output) {
       return std::any_cast<const L&>(s).dim(output);

@@ -111,7 +111,8 @@ TEST_CASE("where types meet the wider one wins") {
 
 TEST_CASE("losses compute in f32, gradients of weights are f32, a weight is cast once") {
   for (const char* loss :
-       {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "bce_with_logits_loss", "kl_div"}) {
+       {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "bce_with_logits_loss", "kl_div",
+        "poisson_nll_loss", "soft_margin_loss"}) {
     const Graph g = graph_of("model: [{linear: 4}, relu, {linear: 2}]", kCpu, real({3, 4}),
                              real({3, 2}), loss, true);
     CAPTURE(g.str());

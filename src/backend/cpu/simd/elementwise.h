@@ -15,9 +15,23 @@
 
 namespace dpt {
 
-// Formulas: graph/formulas/loss.h. Settings s: smooth_l1 {beta}, huber {delta}.
-enum class PointLoss { mse, l1, smooth_l1, huber, bce, bce_with_logits, kl_div, kl_div_log_target };
-inline constexpr int kPointLosses = 8;
+// Formulas: graph/formulas/loss.h. Settings s: smooth_l1 {beta}, huber {delta}, poisson_nll {eps}.
+enum class PointLoss {
+  mse,
+  l1,
+  smooth_l1,
+  huber,
+  bce,
+  bce_with_logits,
+  kl_div,
+  kl_div_log_target,
+  soft_margin,
+  poisson_nll,
+  poisson_nll_full,
+  poisson_nll_log_input,
+  poisson_nll_log_input_full
+};
+inline constexpr int kPointLosses = 13;
 
 struct DropoutArgs {
   uint32_t key[2];        // philox::layer_key

@@ -19,6 +19,13 @@ DPT_SIMD Lanes term(Lanes x, Lanes t, [[maybe_unused]] Lanes s) {
   if constexpr (kind == L::bce_with_logits) return formula::bce_with_logits(x, t, Lanes(1));
   if constexpr (kind == L::kl_div) return formula::kl_div(x, t);
   if constexpr (kind == L::kl_div_log_target) return formula::kl_div_log_target(x, t);
+  if constexpr (kind == L::soft_margin) return formula::soft_margin(x, t);
+  if constexpr (kind == L::poisson_nll) return formula::poisson_nll(x, t, s);
+  if constexpr (kind == L::poisson_nll_log_input) return formula::poisson_nll_log_input(x, t);
+  if constexpr (kind == L::poisson_nll_full)
+    return formula::poisson_nll(x, t, s) + formula::stirling(t);
+  if constexpr (kind == L::poisson_nll_log_input_full)
+    return formula::poisson_nll_log_input(x, t) + formula::stirling(t);
 }
 
 template <L kind>
@@ -31,6 +38,11 @@ DPT_SIMD Lanes slope(Lanes x, Lanes t, [[maybe_unused]] Lanes s) {
   if constexpr (kind == L::bce_with_logits) return formula::bce_with_logits_slope(x, t, Lanes(1));
   if constexpr (kind == L::kl_div) return formula::kl_div_slope(x, t);
   if constexpr (kind == L::kl_div_log_target) return formula::kl_div_log_target_slope(x, t);
+  if constexpr (kind == L::soft_margin) return formula::soft_margin_slope(x, t);
+  if constexpr (kind == L::poisson_nll || kind == L::poisson_nll_full)
+    return formula::poisson_nll_slope(x, t, s);
+  if constexpr (kind == L::poisson_nll_log_input || kind == L::poisson_nll_log_input_full)
+    return formula::poisson_nll_log_input_slope(x, t);
 }
 
 // Sums in 16 chains that a binary tree combines, in the same order on every instruction set.
@@ -80,6 +92,11 @@ void add_point_losses(ElementwiseKernels& kernels) {
   add_one<L::bce_with_logits>(kernels);
   add_one<L::kl_div>(kernels);
   add_one<L::kl_div_log_target>(kernels);
+  add_one<L::soft_margin>(kernels);
+  add_one<L::poisson_nll>(kernels);
+  add_one<L::poisson_nll_full>(kernels);
+  add_one<L::poisson_nll_log_input>(kernels);
+  add_one<L::poisson_nll_log_input_full>(kernels);
 }
 
 }  // namespace dpt::DPT_ISA

@@ -87,6 +87,10 @@ std::unique_ptr<Kernel> huber(const KernelQuery& q) {
 std::unique_ptr<Kernel> kl_div(const KernelQuery& q) {
   return pointwise(q, KlDivOf{settings<KlDiv>(q).log_target});
 }
+std::unique_ptr<Kernel> poisson_nll(const KernelQuery& q) {
+  const auto s = settings<PoissonNll>(q);
+  return pointwise(q, PoissonNllOf{.log_input = s.log_input, .full = s.full, .eps = s.eps});
+}
 std::unique_ptr<Kernel> bce(const KernelQuery& q) {
   return pointwise(q, Bce{}, q.in.size() > 3 ? 3 : 0);
 }
@@ -160,6 +164,31 @@ std::unique_ptr<Kernel> nll(const KernelQuery& q) {
   });
 }
 
+std::unique_ptr<Kernel> multi_margin(const KernelQuery& q) {
+  const auto s = settings<MultiMargin>(q);
+  const Lines lines = lines_along(q.in[0].shape, 1);
+  const auto term = [=](const KernelArgs& a, DeviceContext& c) {
+    constexpr int64_t kNone = -1;  // no target is ignored
+    return MultiMarginTerm{.classes = {.lines = lines,
+                                       .x = at<float>(a.in[0]),
+                                       .classes = at<int32_t>(a.in[1]),
+                                       .weight = at_or_null<float>(a.in, 3),
+                                       .ignore = kNone,
+                                       .state = c.state},
+                           .p = s.p,
+                           .margin = s.margin};
+  };
+  if (is_gradient(q))
+    return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream, MultiMarginGradient{term(a, c), at<float>(a.in[2]), at<float>(a.out[0])},
+             lines.count);
+    });
+  reserve_terms(lines.count);
+  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+    sum_terms(a, c, term(a, c), lines.count, at<float>(a.in[2]));
+  });
+}
+
 std::unique_ptr<Kernel> target_weight(const KernelQuery& q) {
   const int64_t classes = q.in.size() > 1 ? count(q.in[1]) : 0, n = count(q.in[0]);
   const int64_t ignore = settings<NllLoss>(q).ignore_index;
@@ -206,6 +235,9 @@ std::vector<KernelType> loss_rows() {
   both("bce_loss", "bce_loss_gradient", bce);
   both("bce_with_logits_loss", "bce_with_logits_loss_gradient", bce_with_logits);
   both("kl_div", "kl_div_gradient", kl_div);
+  both("soft_margin_loss", "soft_margin_loss_gradient", plain<SoftMargin>);
+  both("poisson_nll_loss", "poisson_nll_loss_gradient", poisson_nll);
+  both("multi_margin_loss", "multi_margin_loss_gradient", multi_margin);
   both("cross_entropy", "cross_entropy_gradient", cross_entropy);
   both("nll_loss", "nll_loss_gradient", nll);
   out.push_back(own("target_weight", not_f32, target_weight));

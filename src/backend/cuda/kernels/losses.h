@@ -70,6 +70,28 @@ struct KlDivOf {
   }
 };
 
+struct SoftMargin {
+  DPT_HOST_DEVICE double term(double x, double t, double, double) const {
+    return formula::soft_margin(x, t);
+  }
+  DPT_HOST_DEVICE double slope(double x, double t, double, double) const {
+    return formula::soft_margin_slope(x, t);
+  }
+};
+struct PoissonNllOf {
+  bool log_input, full;
+  double eps;
+  DPT_HOST_DEVICE double term(double x, double t, double, double) const {
+    const double term =
+        log_input ? formula::poisson_nll_log_input(x, t) : formula::poisson_nll(x, t, eps);
+    return full ? term + formula::stirling(t) : term;
+  }
+  DPT_HOST_DEVICE double slope(double x, double t, double, double) const {
+    return log_input ? formula::poisson_nll_log_input_slope(x, t)
+                     : formula::poisson_nll_slope(x, t, eps);
+  }
+};
+
 // The loss of element i. Weights are repeated for each sample; null: 1.
 template <class F>
 struct PointTerm {
@@ -165,6 +187,64 @@ struct NllGradient {
   }
 };
 
+// The multi_margin_loss of each sample. The order of sums is that of graph/operators/losses/
+// multi_margin_loss.cpp. `classes` is used for its targets and weights, not for its own term.
+struct MultiMarginTerm {
+  ClassTerm classes;
+  int p;
+  double margin;
+  template <class Visitor>
+  void touches(Visitor& v) const {
+    classes.touches(v);
+  }
+  DPT_HOST_DEVICE double factor(int64_t line) const {
+    return classes.weight_of(line) / static_cast<double>(classes.lines.extent);
+  }
+  // 0: class c, which is not the target's, is further away than the margin.
+  DPT_HOST_DEVICE double violation(int64_t line, int64_t c) const {
+    const float* x = classes.x + line * classes.lines.extent;
+    const int64_t y = classes.classes[line];
+    const double z = margin - static_cast<double>(x[y]) + static_cast<double>(x[c]);
+    return c != y && z > 0 ? z : 0;
+  }
+  DPT_HOST_DEVICE double operator()(int64_t line) const {
+    if (!classes.counts(line)) return 0;
+    double sum = 0;
+    for (int64_t c = 0; c < classes.lines.extent; ++c) {
+      const double z = violation(line, c);
+      sum += factor(line) * (p == 1 ? z : z * z);
+    }
+    return sum;
+  }
+};
+
+// Count: the samples.
+struct MultiMarginGradient {
+  MultiMarginTerm term;
+  const float* divisor;
+  float* dx;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t) const {
+    term.touches(v);
+    v.reads(divisor, 1);
+    v.writes(dx, term.classes.lines.elements());
+  }
+  DPT_HOST_DEVICE void operator()(int64_t line) const {
+    const int64_t extent = term.classes.lines.extent;
+    const bool counts = term.classes.counts(line);
+    float* const out = dx + line * extent;
+    double sum = 0;
+    for (int64_t c = 0; c < extent; ++c) {
+      const double z = counts ? term.violation(line, c) : 0;
+      const double slope =
+          z > 0 ? term.factor(line) * (term.p == 1 ? 1 : 2 * z) / static_cast<double>(*divisor) : 0;
+      put(out[c], slope);
+      sum += slope;
+    }
+    if (counts) put(out[term.classes.classes[line]], -sum);
+  }
+};
+
 // 1 if the argmax of a position is its class and the class is not ignored. Argmax is the first nan,
 // or the first of equal maxima.
 struct CorrectTerm {
@@ -196,6 +276,8 @@ using LossKernels =
                PartialSums<PointTerm<HuberOf>>, PointGradient<HuberOf>, PartialSums<PointTerm<Bce>>,
                PointGradient<Bce>, PartialSums<PointTerm<BceOfLogits>>, PointGradient<BceOfLogits>,
                PartialSums<PointTerm<KlDivOf>>, PointGradient<KlDivOf>, PartialSums<ClassTerm>,
-               NllGradient, PartialSums<CorrectTerm>>;
+               NllGradient, PartialSums<CorrectTerm>, PartialSums<PointTerm<SoftMargin>>,
+               PointGradient<SoftMargin>, PartialSums<PointTerm<PoissonNllOf>>,
+               PointGradient<PoissonNllOf>, PartialSums<MultiMarginTerm>, MultiMarginGradient>;
 
 }  // namespace dpt::cuda

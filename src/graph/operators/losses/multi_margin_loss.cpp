@@ -1,0 +1,122 @@
+// multi_margin_loss: w[y] * sum over the classes i other than y of max(0, margin - output[y] +
+// output[i])^p, divided by the number of classes, for a class target y and p = 1 or 2.
+#include "graph/operators/losses/class_targets.h"
+
+namespace dpt::operators {
+namespace {
+
+constexpr int64_t kNone = -1;  // no target is ignored
+
+void check(std::span<const TensorDesc> in) {
+  need_classes("multi_margin_loss", in[0], 1);
+  if (in[0].shape.rank() != 2)
+    fail(Fault::spec, "multi_margin_loss: output {} must be [N, C]", str(in[0]));
+  if (in[1] != TensorDesc{DType::i32, {in[0].shape[0]}})
+    fail(Fault::spec, "multi_margin_loss: output {} needs classes i32[{}] as targets, not {}",
+         str(in[0]), in[0].shape[0], str(in[1]));
+  need_divisor(in[0], in[2]);
+  need_class_weight("multi_margin_loss", in, 1);
+}
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  check(in);
+  return one_double();
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any&) {
+  check(in);
+  return {in[0]};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return loss_gradient(g, n, "multi_margin_loss_gradient", dy);
+}
+
+// Calls f(i, y, z, factor) for each element i of the output whose distance z = margin - output[y] +
+// output[i] is above 0, where y is the element of the target's class. factor: w[y] / C.
+template <class T, class F>
+void for_each_violation(const KernelArgs& args, const std::any& attrs, F f) {
+  const double margin = settings<MultiMargin>(attrs).margin;
+  const auto x = args.in[0].as<const T>();
+  const TensorView* w = input_or_none(args, 3);
+  for_each_position(args.in[0], args.in[1], 1, kNone, [&](const Position& p) {
+    const size_t y = p.first + static_cast<size_t>(p.target);
+    const double factor =
+        weight_at(w, static_cast<size_t>(p.target)) / static_cast<double>(p.classes);
+    for (size_t i = p.first; i < p.first + static_cast<size_t>(p.classes); ++i) {
+      const double z = margin - static_cast<double>(x[y]) + static_cast<double>(x[i]);
+      if (i != y && z > 0) f(i, y, z, factor);
+    }
+  });
+}
+
+void forward(const KernelArgs& args, const std::any& attrs) {
+  const int p = settings<MultiMargin>(attrs).p;
+  with_type_of(args.in[0], [&]<class T>(T) {
+    double sum = 0;
+    for_each_violation<T>(args, attrs, [&](size_t, size_t, double z, double factor) {
+      sum += factor * (p == 1 ? z : z * z);
+    });
+    args.out[0].as<double>()[0] = sum / static_cast<double>(args.in[2].as<const T>()[0]);
+  });
+}
+
+void backward(const KernelArgs& args, const std::any& attrs) {
+  const int p = settings<MultiMargin>(attrs).p;
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const double divisor = static_cast<double>(args.in[2].as<const T>()[0]);
+    const auto dx = args.out[0].as<T>();
+    std::vector<double> sums(dx.size());
+    for_each_violation<T>(args, attrs, [&](size_t i, size_t y, double z, double factor) {
+      const double slope = factor * (p == 1 ? 1 : 2 * z) / divisor;
+      sums[i] += slope;
+      sums[y] -= slope;
+    });
+    for (size_t i = 0; i < dx.size(); ++i) dx[i] = static_cast<T>(sums[i]);
+  });
+}
+
+// The slope for p = 1 jumps where a distance is 0, which central differences would see: there all
+// distances are above 0.
+std::vector<Sample> samples_of(std::string_view op, bool gradient) {
+  std::vector<Sample> out;
+  const auto add = [&](Shape x, bool weight, MultiMargin attrs) {
+    std::vector<TensorDesc> in = {f32(x), i32({x[0]}), f32({1})};
+    std::vector<Sample::Range> ranges = {{-1, 1}, {0, static_cast<double>(x[1])}, {1, 8}};
+    if (weight) {
+      in.push_back(f32({x[1]}));
+      ranges.push_back({0, 2});
+    }
+    const TensorDesc result = gradient ? f32(x) : TensorDesc{DType::f64, {1}};
+    out.push_back({{op, in, {result}, attrs}, ranges});
+  };
+  add({5, 3}, false, {.p = 1, .margin = 4});
+  add({7, 10}, true, {.p = 1, .margin = 3});
+  add({6, 4}, false, {.p = 2, .margin = 0.5});
+  add({3, 17}, true, {.p = 2, .margin = 1});
+  add({2, 1}, false, {});
+  return out;
+}
+
+}  // namespace
+
+OperatorType multi_margin_loss() {
+  return {.name = "multi_margin_loss",
+          .precision = Precision::full,
+          .infer = infer,
+          .gradient = gradient,
+          .reference = forward,
+          .samples = [] { return samples_of("multi_margin_loss", false); },
+          .flops = elements_of_first_input};
+}
+
+OperatorType multi_margin_loss_gradient() {
+  return {.name = "multi_margin_loss_gradient",
+          .precision = Precision::full,
+          .infer = infer_gradient,
+          .reference = backward,
+          .samples = [] { return samples_of("multi_margin_loss_gradient", true); },
+          .backward = true};
+}
+
+}  // namespace dpt::operators
