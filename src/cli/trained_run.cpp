@@ -86,7 +86,7 @@ SampleForm sample_form(const TrainedRun& run) {
       !run.folder.empty() && fs::exists(file, error))
     return form_from_json(read_file(file, 16 * kMiB), file);
   Spec spec = run.loaded.spec;
-  spec.data.validation = {};
+  spec.data.validation.dataset = {};  // a part of the training set decides about statistics
   spec.evaluate.on = false;
   Diagnostics d;
   const RunSettings settings = make_settings(std::move(spec), d);

@@ -5,6 +5,7 @@
 #include <any>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,11 +44,24 @@ struct SampleReader {
   virtual void read(uint32_t row, std::span<std::byte> out) const = 0;
 };
 
+// How a field of a text table becomes numbers of a sample.
+struct ColumnEncoding {
+  // A column of texts becomes one number per category: 1 for that of the field, 0 for the others;
+  // all 0 if the field is missing or none of them. Empty: a column of numbers.
+  std::vector<std::string> categories{};
+  bool fills = false;  // a field without a value is accepted; a number then counts as `fill`
+  double fill = 0;
+  double mean = 0, std = 1;  // a number x becomes (x - mean) / std
+  bool operator==(const ColumnEncoding&) const = default;
+};
+
 // Where the columns of a text table went.
 struct TableColumns {
   std::vector<std::string> names;       // of all columns; "0", "1", ... without a header line
   bool header = false;                  // the names come from a header line
   std::vector<size_t> inputs, targets;  // indices in `names`
+  // Of each input column; empty: all are numbers that are used as they are.
+  std::vector<ColumnEncoding> encodings{};
   bool operator==(const TableColumns&) const = default;
 };
 
@@ -63,6 +77,8 @@ struct Dataset {
   bool made = true;  // false (LoadQuery::sizes_only): the tables must not be read
   std::vector<std::string> class_names;  // of each class; empty: classes have numbers only
   TableColumns columns;                  // of a text table; no names: it is none
+  // Fields without a value in the file, of each input column of a text table; empty: not counted.
+  std::vector<size_t> missing;
   // The byte that each token stands for; empty: tokens are not characters.
   std::string characters;
   int64_t size() const { return inputs.size(); }
@@ -74,6 +90,12 @@ struct LoadQuery {
   Split split = Split::train;
   std::string folder{};  // the spec's folder; data sets given by name are looked for beside it
   std::optional<int64_t> ignore_index{};  // the label that the loss ignores
+  // The numbers of the samples that are trained on, of so many; none given: all. Statistics of a
+  // data set are those of these samples.
+  std::function<std::vector<uint32_t>(int64_t samples)> trained{};
+  // The training set, for other sets of the run: these have its categories and statistics. Null:
+  // not known.
+  const Dataset* training_set = nullptr;
   // Generated data sets need not be generated: only sizes and types are wanted, and the contents of
   // the tables are unspecified.
   bool sizes_only = false;
@@ -96,8 +118,8 @@ struct DatasetType : RegistryEntry {
   Dataset (*load)(const std::any& settings, const LoadQuery& query);
   bool has_test_split = true;
   // Python lines that make the same tensors for `export --to torch`: x, and y as float32 or int64.
-  // They may use torch, numpy as np, and read_idx(path), which returns a tensor. Null: PyTorch
-  // cannot load the data, and the export writes it to .npy files.
+  // They may use torch, numpy as np, and read_idx(path), which returns a tensor. Null, or if it
+  // returns an empty text: PyTorch cannot load the data, and the export writes it to .npy files.
   std::string (*torch)(const std::any& settings, const LoadQuery& query) = nullptr;
   // A generated data set with the same shapes and types, as YAML, for measuring speed if the files
   // are missing. Null: none.

@@ -14,6 +14,19 @@ Json json_of(const TensorDesc& sample) {
   return {{"type", name_of(sample.dtype)}, {"shape", Json::array_of(sample.shape.extents())}};
 }
 
+Json json_of(const std::vector<ColumnEncoding>& encodings) {
+  Json out = Json::array();
+  for (const ColumnEncoding& e : encodings) {
+    Json one = Json::object();
+    if (!e.categories.empty()) one.add("categories", Json::array_of(e.categories));
+    if (e.fills) one.add("fill", e.fill);
+    if (e.mean != 0) one.add("mean", e.mean);
+    if (e.std != 1) one.add("std", e.std);
+    out.push(std::move(one));
+  }
+  return out;
+}
+
 // Reads the members of data.json. Anything missing or of another type ends in one message.
 class FormReader {
  public:
@@ -29,7 +42,8 @@ class FormReader {
       out.columns = {.names = texts(*columns, "names"),
                      .header = columns->find("header") && *columns->find("header") == Json(true),
                      .inputs = indices(*columns, "inputs"),
-                     .targets = indices(*columns, "targets")};
+                     .targets = indices(*columns, "targets"),
+                     .encodings = encodings(*columns)};
     for (const size_t b : numbers(json_, "characters", 255))
       out.characters += static_cast<char>(static_cast<unsigned char>(b));
     check(out);
@@ -67,6 +81,33 @@ class FormReader {
   std::vector<size_t> indices(const Json& columns, std::string_view key) const {
     const Json* names = columns.find("names");
     return numbers(columns, key, names ? static_cast<int64_t>(names->size()) - 1 : -1);
+  }
+
+  // "encodings": one object per input column.
+  std::vector<ColumnEncoding> encodings(const Json& columns) const {
+    std::vector<ColumnEncoding> out;
+    const Json* value = columns.find("encodings");
+    if (!value) return out;
+    for (const Json& item : value->items()) {
+      const Json* const fill = item.find("fill");
+      out.push_back({.categories = texts(item, "categories"),
+                     .fills = fill != nullptr,
+                     .fill = real(item, "fill", 0),
+                     .mean = real(item, "mean", 0),
+                     .std = real(item, "std", 1)});
+      if (out.back().std == 0) refuse("std");
+    }
+    const Json* inputs = columns.find("inputs");
+    if (!inputs || inputs->size() != out.size()) refuse("encodings");
+    return out;
+  }
+
+  double real(const Json& of, std::string_view key, double otherwise) const {
+    const Json* value = of.find(key);
+    if (!value) return otherwise;
+    const std::optional<double> x = value->number();
+    if (!x) refuse(key);
+    return *x;
   }
 
   std::vector<std::string> texts(const Json& of, std::string_view key) const {
@@ -132,11 +173,14 @@ std::string to_json(const SampleForm& form) {
     for (const char c : form.characters) bytes.push(static_cast<unsigned char>(c));
     out.add("characters", std::move(bytes));
   }
-  if (const TableColumns& columns = form.columns; !columns.names.empty())
-    out.add("columns", {{"names", Json::array_of(columns.names)},
-                        {"header", columns.header},
-                        {"inputs", Json::array_of(columns.inputs)},
-                        {"targets", Json::array_of(columns.targets)}});
+  if (const TableColumns& columns = form.columns; !columns.names.empty()) {
+    Json of{{"names", Json::array_of(columns.names)},
+            {"header", columns.header},
+            {"inputs", Json::array_of(columns.inputs)},
+            {"targets", Json::array_of(columns.targets)}};
+    if (!columns.encodings.empty()) of.add("encodings", json_of(columns.encodings));
+    out.add("columns", std::move(of));
+  }
   return out.lines();
 }
 

@@ -1,6 +1,7 @@
 // The data sets of an exported program.
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -16,12 +17,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_random(const Choice& transform) {
-  return type_of<TransformType>(transform).random.change != nullptr;
-}
+bool is_random(const Choice& transform) { return type_of<TransformType>(transform).random.change != nullptr; }
 
 LoadQuery query_of(const Spec& spec, Split split) {
-  return {.split = split, .folder = fs::path(spec.path).parent_path().string()};
+  LoadQuery out{.split = split, .folder = fs::path(spec.path).parent_path().string()};
+  if (spec.data.limit > 0)
+    out.trained = [limit = spec.data.limit](int64_t samples) {
+      std::vector<uint32_t> rows(static_cast<size_t>(std::min(samples, limit)));
+      std::iota(rows.begin(), rows.end(), 0U);
+      return rows;
+    };
+  return out;
 }
 
 // Whether samples are transformed one by one as they are read.
@@ -51,8 +57,8 @@ std::string array_text(const TorchFacts& f, Split split) {
 std::string dataset_text(const TorchFacts& f, Split split) {
   const Choice& dataset = f.spec.data.dataset;
   const auto& type = type_of<DatasetType>(dataset);
-  if (!type.torch) return array_text(f, split);
-  const std::string text = type.torch(dataset.settings, query_of(f.spec, split));
+  const std::string text = type.torch ? type.torch(dataset.settings, query_of(f.spec, split)) : "";
+  if (text.empty()) return array_text(f, split);
   return text.ends_with('\n') ? text : text + "\n";
 }
 
@@ -105,7 +111,7 @@ bool torch_draws(const Spec& spec) { return std::ranges::any_of(spec.data.transf
 void write_torch_arrays(const Spec& spec, const TorchExport& query) {
   const Choice& dataset = spec.data.dataset;
   const auto& type = type_of<DatasetType>(dataset);
-  if (type.torch) return;
+  if (type.torch && !type.torch(dataset.settings, query_of(spec, Split::train)).empty()) return;
   constexpr size_t kMostArrayBytes = kGiB;
   size_t bytes = 0;
   const auto each_split = [&](bool sizes_only, auto&& visit) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -83,7 +84,10 @@ class DataLoading {
  private:
   void load_sets(Diagnostics& d) {
     const DataSpec& data = spec_.data;
+    query_.trained = [this](int64_t samples) { return trained(samples); };
     out_.train = load(data.dataset, Split::train);
+    query_.trained = nullptr;
+    query_.training_set = &out_.train;
     if (data.limit > 0) take_first(out_.train, data.limit);
     out_.validates = data.validation.on() && evaluates(spec_);
     if (data.validation.fraction > 0)
@@ -105,6 +109,18 @@ class DataLoading {
     check_samples(d);
     d.ignored = count_ignored(d, query_.ignore_index);
     return d;
+  }
+
+  // What split() will choose.
+  std::vector<uint32_t> trained(int64_t samples) const {
+    if (spec_.data.limit > 0) samples = std::min(samples, spec_.data.limit);
+    if (spec_.data.validation.fraction > 0)
+      return random_split(samples, spec_.data.validation.fraction,
+                          static_cast<uint64_t>(spec_.seed))
+          .train;
+    std::vector<uint32_t> out(static_cast<size_t>(samples));
+    std::iota(out.begin(), out.end(), 0U);
+    return out;
   }
 
   // Takes validation samples out of the training set. Both keep the same tables.

@@ -40,6 +40,42 @@ TEST_CASE("a run directory alone is enough for predictions") {
   CHECK(predict(folder, {"runs/t/1", "new.csv"}).out == before);
 }
 
+TEST_CASE("new rows of texts are encoded by the run's training part") {
+  const Folder folder;
+  std::string rows = "id,colour,size,kind\n";
+  for (int i = 0; i < 64; ++i)
+    rows += std::to_string(i) + (i % 2 == 0 ? ",red," : ",blue,") +
+            (i % 5 == 0 ? "" : std::to_string(1000 + i % 7)) + (i % 2 == 0 ? ",up\n" : ",down\n");
+  folder.write("train.csv", rows);
+  folder.write("t.yaml", R"(
+data:
+  dataset:
+    csv: {path: train.csv, targets: kind, classes: auto, exclude: id, categories: auto,
+          missing: mean, standardize: true}
+  validation: 0.25
+  batch_size: 8
+model: [{linear: 2}]
+loss: cross_entropy
+optimizer: {adam: 0.05}
+epochs: 20
+cores: 1
+)");
+  const Finished trained = dptrain({"t.yaml"}, {}, folder.path());
+  REQUIRE_MESSAGE(trained.code == 0, trained.err);
+  folder.write("new.csv", "size,colour\n1003,red\n,blue\n");
+  const Finished f = predict(folder, {"t", "new.csv"});
+  CHECK_MESSAGE(has(f.out, "new.csv    0     up "), f.out);
+  CHECK_MESSAGE(has(f.out, "new.csv    1   down "), f.out);
+  // The statistics come from the same rows when the spec's data is read again.
+  std::filesystem::rename(folder.file("runs/t/1/data.json"), folder.file("kept.json"));
+  CHECK(predict(folder, {"t", "new.csv", "--csv"}).out ==
+        predict(folder, {"t.yaml", "new.csv", "--csv"}).out);
+  const std::string again = predict(folder, {"t", "new.csv", "--csv"}).out;
+  std::filesystem::rename(folder.file("kept.json"), folder.file("runs/t/1/data.json"));
+  std::filesystem::remove(folder.file("train.csv"));
+  CHECK(predict(folder, {"runs/t/1", "new.csv", "--csv"}).out == again);
+}
+
 TEST_CASE("predict refuses what does not fit, before it computes anything") {
   const Folder folder;
   train(folder);

@@ -35,6 +35,19 @@ TEST_CASE("the form of a table's samples is written and read") {
   CHECK(form_from_json(to_json(form), "data.json") == form);
 }
 
+TEST_CASE("the form of a table has the categories and statistics of its columns") {
+  const Folder folder;
+  folder.write("t.csv", "a,kind,y\n1,x,0\n,z,1\n2,x,1\n");
+  const SampleForm form = form_of(
+      load("csv", "{path: t.csv, classes: 2, categories: kind, missing: mean, standardize: true}",
+           Split::train, folder.path()));
+  CHECK(form.stored == TensorDesc{DType::f32, {3}});
+  CHECK_MESSAGE(has(to_json(form), R"("encodings": [{"fill": 1.5, "mean": 1.5, "std": 0.40)"),
+                to_json(form));
+  CHECK(has(to_json(form), R"({"categories": ["x", "z"], "fill": 0.0}])"));
+  CHECK(form_from_json(to_json(form), "data.json") == form);
+}
+
 TEST_CASE("the form of a text's samples has the character of each token") {
   const Folder folder;
   folder.write("t.txt", "b\xff\na" + std::string(20, 'a'));
@@ -57,6 +70,11 @@ TEST_CASE("damaged data.json is refused by the key that is wrong") {
   CHECK(has(refusal(whole + "\"classes\": 2, \"class_names\": [\"a\"]}"), "'class_names'"));
   CHECK(has(refusal(whole + "\"tokens\": 2, \"characters\": [1, 256]}"), "'characters'"));
   CHECK(has(refusal(whole + R"("columns": {"names": ["a"], "inputs": [1]}})"), "'inputs'"));
+  const std::string columns = whole + R"("columns": {"names": ["a"], "inputs": [0], )";
+  CHECK(refusal(columns + R"("encodings": [{"mean": 1}]}})").empty());
+  CHECK(has(refusal(columns + R"("encodings": []}})"), "'encodings'"));
+  CHECK(has(refusal(columns + R"("encodings": [{"mean": "1"}]}})"), "'mean'"));
+  CHECK(has(refusal(columns + R"("encodings": [{"std": 0}]}})"), "'std'"));
   CHECK(has(refusal(R"({"sample": {"type": "f16", "shape": [2]}})"), "'sample'"));
   CHECK(has(refusal(R"({"sample": {"type": "u8", "shape": [1, 1, 1, 1, 1, 1]}})"), "'sample'"));
   CHECK(has(refusal(R"({"sample": {"type": "u8", "shape": [-1]}})"), "'sample'"));

@@ -131,6 +131,20 @@ void csv(std::span<const std::byte> bytes) {
     expect(table->values.size() == table->rows * table->columns(), "rows of several lengths");
     for (float x : table->values) expect(std::isfinite(x), "not a finite number");
   }
+  using enum CsvFormat::Missing;
+  for (const auto missing : {keep, drop}) {
+    const CsvFormat format{.text_columns = {"0"}, .missing = missing, .advise_keys = true};
+    const auto table = unless_refused([&] { return read_csv(file.path(), format); });
+    if (!table) continue;
+    expect(table->values.size() == table->rows * table->columns(), "rows of several lengths");
+    for (size_t i = 0; i < table->values.size(); ++i) {
+      const float x = table->values[i];
+      const auto& texts = table->texts[i % table->columns()];
+      expect(std::isfinite(x) || missing == keep, "a missing value");
+      if (!texts.empty() && std::isfinite(x))
+        expect(static_cast<size_t>(x) < texts.size(), "an unknown text");
+    }
+  }
 }
 
 // An archive, each of whose members is records, and records alone.

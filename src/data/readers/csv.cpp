@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <deque>
+#include <limits>
+#include <map>
 #include <memory>
 #include <span>
 #include <utility>
@@ -71,7 +74,7 @@ class Lines {
 };
 
 struct Field {
-  std::string_view text;  // without quotes and surrounding spaces
+  std::string_view text;  // without quotes and surrounding spaces; valid until the next line
   size_t column = 0;      // of its first character, from 1
 };
 
@@ -94,10 +97,15 @@ class Reader {
       if (fields.size() != table.columns())
         fail(Fault::data, "{}:{}:1: {}, where the first line has {}", path_, lines_.number(),
              counted(fields.size(), "field"), table.columns());
-      for (size_t i = 0; i < fields.size(); ++i)
-        table.values.push_back(value(fields[i], i, table.names[i]));
+      if (drops(fields, table)) continue;
+      for (size_t i = 0; i < fields.size(); ++i) table.values.push_back(value(fields[i], i, table));
       ++table.rows;
     }
+    if (table.dropped > 0 && table.rows == 0)
+      fail(Fault::data,
+           "{}: every line has a field without a value, so `missing: drop` leaves none; write "
+           "`missing: mean`, or leave out columns with `exclude`",
+           path_);
     if (table.rows == 0 && table.header && automatic())
       fail(Fault::data,
            "{0}:{1}:1: '{2:.40}' is not a finite number, so this line, the only one, was taken for "
@@ -131,11 +139,35 @@ class Reader {
     return out;
   }
 
-  void choose_columns(const CsvTable& table) {
+  void choose_columns(CsvTable& table) {
     kinds_.assign(table.columns(), format_.columns.empty() ? Kind::number : Kind::unused);
     for (const std::string& name : format_.columns)
       kinds_[table.column(name, path_)] = Kind::number;
+    for (const std::string& name : format_.text_columns)
+      kinds_[table.column(name, path_)] = Kind::text;
     if (!format_.words.empty()) kinds_[table.column(format_.word_column, path_)] = Kind::word;
+    targets_.assign(table.columns(), false);
+    for (const std::string& name : format_.targets) targets_[table.column(name, path_)] = true;
+    table.texts.resize(table.columns());
+    table.missing.assign(table.columns(), 0);
+    known_.resize(table.columns());
+  }
+
+  // Whether the column's field is read and has no value. A word may be spelled like a missing one.
+  bool lacks_value(const Field& f, size_t column) const {
+    if (kinds_[column] == Kind::unused || !is_missing_csv(f.text)) return false;
+    return kinds_[column] != Kind::word ||
+           std::ranges::find(format_.words, f.text) == format_.words.end();
+  }
+
+  // Counts the missing fields of a line that is left out.
+  bool drops(const std::vector<Field>& fields, CsvTable& table) const {
+    if (format_.missing != CsvFormat::Missing::drop) return false;
+    bool any = false;
+    for (size_t i = 0; i < fields.size(); ++i)
+      if (lacks_value(fields[i], i)) ++table.missing[i], any = true;
+    if (any) ++table.dropped;
+    return any;
   }
 
   bool automatic() const { return format_.header == CsvFormat::HeaderLine::automatic; }
@@ -151,8 +183,9 @@ class Reader {
     return false;
   }
 
-  void split(std::string_view line, std::vector<Field>& fields) const {
+  void split(std::string_view line, std::vector<Field>& fields) {
     fields.clear();
+    unescaped_.clear();
     for (size_t at = 0;;) {
       if (fields.size() == kMostColumns)
         fail(Fault::data, "{}:{}:{}: more than {} columns", path_, lines_.number(), at + 1,
@@ -161,10 +194,8 @@ class Reader {
       if (begin == std::string_view::npos) begin = line.size();
       size_t end = 0;
       if (begin < line.size() && line[begin] == '"') {
-        end = line.find('"', begin + 1);
-        if (end == std::string_view::npos)
-          fail(Fault::data, "{}:{}:{}: an unclosed quote", path_, lines_.number(), begin + 1);
-        fields.push_back({line.substr(begin + 1, end - begin - 1), begin + 1});
+        end = closing_quote(line, begin);
+        fields.push_back({quoted(line.substr(begin + 1, end - begin - 1)), begin + 1});
         end = line.find_first_not_of(' ', end + 1);
         if (end != std::string_view::npos && line[end] != format_.delimiter)
           fail(Fault::data, "{}:{}:{}: text after a quoted field", path_, lines_.number(), end + 1);
@@ -178,6 +209,27 @@ class Reader {
       if (end == std::string_view::npos) return;
       at = end + 1;
     }
+  }
+
+  // The quote that ends the field whose quote is at `begin`; two quotes stand for one in the text.
+  size_t closing_quote(std::string_view line, size_t begin) const {
+    for (size_t from = begin + 1;;) {
+      const size_t end = line.find('"', from);
+      if (end == std::string_view::npos)
+        fail(Fault::data, "{}:{}:{}: an unclosed quote", path_, lines_.number(), begin + 1);
+      if (end + 1 == line.size() || line[end + 1] != '"') return end;
+      from = end + 2;
+    }
+  }
+
+  std::string_view quoted(std::string_view text) {
+    if (text.find('"') == text.npos) return text;
+    std::string plain;
+    for (size_t i = 0; i < text.size(); ++i) {
+      plain += text[i];
+      if (text[i] == '"') ++i;
+    }
+    return unescaped_.emplace_back(std::move(plain));
   }
 
   bool is_header(const std::vector<Field>& fields) const {
@@ -204,59 +256,98 @@ class Reader {
            std::from_chars(begin + 2, end, hex, 16).ptr == end;
   }
 
-  float value(const Field& f, size_t column, std::string_view name) const {
+  float value(const Field& f, size_t column, CsvTable& table) {
     if (kinds_[column] == Kind::unused) return 0;
-    if (kinds_[column] == Kind::word) return word(f, name);
+    if (lacks_value(f, column)) {
+      if (format_.missing == CsvFormat::Missing::keep && !targets_[column]) {
+        ++table.missing[column];
+        return std::numeric_limits<float>::quiet_NaN();
+      }
+      if (kinds_[column] != Kind::number || format_.missing != CsvFormat::Missing::refuse)
+        refuse(f, without_value(f.text, column, table.names[column]));
+    }
+    if (kinds_[column] == Kind::word) return word(f, table.names[column]);
+    if (kinds_[column] == Kind::text) return text_index(f, column, table);
     float value = 0;
     if (!parse_csv_number(f.text, value))
-      fail(Fault::data, "{}:{}:{}: {}", path_, lines_.number(), f.column,
-           why_no_number(f.text, name));
+      refuse(f, why_no_number(f.text, column, table.names[column]));
     return value;
+  }
+
+  [[noreturn]] void refuse(const Field& f, const std::string& why) const {
+    fail(Fault::data, "{}:{}:{}: {}", path_, lines_.number(), f.column, why);
   }
 
   float word(const Field& f, std::string_view column) const {
     const auto found = std::ranges::find(format_.words, f.text);
     if (found == format_.words.end())
-      fail(Fault::data,
-           "{}:{}:{}: '{:.40}' in column '{:.40}' is not one of the {} in `class_names`; add it to "
-           "the list, or correct it",
-           path_, lines_.number(), f.column, f.text, column,
-           counted(format_.words.size(), "class", "classes"));
+      refuse(f, fmt::format("'{:.40}' in column '{:.40}' is not one of the {} {}", f.text, column,
+                            counted(format_.words.size(), "class", "classes"), format_.words_are));
     return static_cast<float>(found - format_.words.begin());
   }
 
+  float text_index(const Field& f, size_t column, CsvTable& table) {
+    std::vector<std::string>& texts = table.texts[column];
+    const auto [at, fresh] = known_[column].try_emplace(std::string(f.text), texts.size());
+    if (fresh && texts.size() == CsvFormat::kMostTexts)
+      refuse(f, fmt::format("column '{:.40}' has more than {} different texts, so they are no {}{}",
+                            table.names[column], CsvFormat::kMostTexts,
+                            targets_[column] ? "classes" : "categories",
+                            targets_[column] ? "; choose another target column"
+                                             : "; leave the column out with `exclude`"));
+    if (fresh) texts.emplace_back(f.text);
+    return static_cast<float>(at->second);
+  }
+
+  std::string without_value(std::string_view text, size_t column, std::string_view name) const {
+    const std::string what =
+        text.empty()
+            ? fmt::format("column '{:.40}' is empty on this line", name)
+            : fmt::format("'{:.40}' in column '{:.40}' stands for a missing value", text, name);
+    if (!format_.advise_keys) return what + "; enter a value, or delete the line";
+    if (targets_[column])
+      return what + "; enter the value, or leave such lines out with `missing: drop`";
+    return what +
+           "; enter a value, fill such fields with `missing: mean`, leave such lines out with "
+           "`missing: drop`, or leave the column out with `exclude`";
+  }
+
   // The problem with a field, and what to do.
-  std::string why_no_number(std::string_view text, std::string_view column) const {
-    for (const auto& [mark, name] : {std::pair{';', "';'"}, {'|', "'|'"}, {'\t', "tab"}})
+  std::string why_no_number(std::string_view text, size_t column, std::string_view name) const {
+    for (const auto& [mark, word] : {std::pair{';', "';'"}, {'|', "'|'"}, {'\t', "tab"}})
       if (mark != format_.delimiter && text.find(mark) != text.npos)
         return fmt::format(
             "'{:.40}' is not a finite number; if {} stands between the numbers of this file, write "
             "`delimiter: {}`",
-            text, mark == '\t' ? "a tab" : name, name);
+            text, mark == '\t' ? "a tab" : word, word);
     if (automatic() && lines_.number() == first_)
       return fmt::format(
           "'{:.40}' is not a finite number; if this line holds the names of the columns, write "
           "`header: yes`",
           text);
-    if (text.empty())
-      return fmt::format(
-          "column '{:.40}' is empty on this line; enter a number, or delete the line", column);
+    if (is_missing_csv(text) && (text.empty() || format_.advise_keys))
+      return without_value(text, column, name);
     if (like_number(text))
       return fmt::format(
           "'{:.40}' in column '{:.40}' is not a finite number; correct it, or delete the line",
-          text, column);
-    return fmt::format(
-        "'{:.40}' in column '{:.40}' is not a number; delete the column, or replace its text with "
-        "numbers (classes: 0, 1, 2, ...)",
-        text, column);
+          text, name);
+    return fmt::format("'{:.40}' in column '{:.40}' is not a number; {}", text, name,
+                       !format_.advise_keys ? "delete the column, or replace its text with numbers"
+                       : targets_[column]
+                           ? "for classes that are named by texts write `classes: auto`"
+                           : "correct it, list a column of texts in `categories`, or leave the "
+                             "column out with `exclude`");
   }
 
   const std::string& path_;
   Lines lines_;
   CsvFormat format_;
-  enum class Kind { unused, number, word };
-  std::vector<Kind> kinds_;  // of the columns
-  size_t first_ = 0;         // number of the first line that is not empty
+  enum class Kind { unused, number, word, text };
+  std::vector<Kind> kinds_;    // of the columns
+  std::vector<bool> targets_;  // whether a column is to be predicted
+  std::vector<std::map<std::string, size_t, std::less<>>> known_;  // the index of each text
+  std::deque<std::string> unescaped_;  // fields of the line that had quotes within
+  size_t first_ = 0;                   // number of the first line that is not empty
 };
 
 }  // namespace
@@ -275,6 +366,20 @@ size_t CsvTable::column(std::string_view name, const std::string& path) const {
     known += fmt::format("{}{:.40}", i > 0 ? ", " : "", names[i]);
   fail(Fault::data, "{} has no column '{}'; it has {}: {}{}", path, name, counted(count, "column"),
        known, columns() > 30 ? ", ..." : "");
+}
+
+bool is_missing_csv(std::string_view text) {
+  return text.empty() || std::ranges::find(CsvFormat::kMissingWords, text) !=
+                             std::ranges::end(CsvFormat::kMissingWords);
+}
+
+void sort_csv_texts(std::vector<std::string>& texts) {
+  std::ranges::sort(texts, [](const std::string& a, const std::string& b) {
+    float x = 0, y = 0;
+    const bool p = parse_csv_number(a, x), q = parse_csv_number(b, y);
+    if (p && q && x != y) return x < y;
+    return p != q ? p : a < b;
+  });
 }
 
 bool parse_csv_number(std::string_view text, float& out) {

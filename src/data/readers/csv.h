@@ -1,4 +1,4 @@
-// Reads text tables of numbers (RFC 4180, except for line breaks inside quotes).
+// Reads text tables of numbers and texts (RFC 4180, except for line breaks inside quotes).
 #pragma once
 
 #include <functional>
@@ -18,13 +18,37 @@ struct CsvFormat {
   // A column of words, of which each counts as its index in `words`. No words: there is none.
   std::string word_column{};
   std::vector<std::string> words{};
+  // What a word is that is none of them, and what to do, for the error message.
+  std::string words_are = "in `class_names`; add it to the list, or correct it";
+  // Columns of any text: a field counts as its index in CsvTable::texts. At most kMostTexts
+  // different ones in a column.
+  std::vector<std::string> text_columns{};
+  // A field without a value is empty or one of kMissingWords. keep: it counts as NaN, except in
+  // `targets`, where it is refused. drop: the line is left out.
+  enum class Missing { refuse, keep, drop } missing = Missing::refuse;
+  std::vector<std::string> targets{};  // columns to be predicted
+  bool advise_keys = false;            // error messages may name keys of the data set `csv`
+
+  static constexpr size_t kMostTexts = 1000;
+  static constexpr std::string_view kMissingWords[] = {"NA",   "N/A",  "NaN", "nan",
+                                                       "null", "NULL", "?"};
 };
+
+// Whether a field has no value.
+bool is_missing_csv(std::string_view text);
+
+// Sorts texts as classes or categories: numbers by value, before words by their bytes.
+void sort_csv_texts(std::vector<std::string>& texts);
 
 struct CsvTable {
   std::vector<std::string> names;  // of the columns; "0", "1", ... without a header line
   bool header = false;             // whether the first line has the names
   size_t rows = 0;
   std::vector<float> values;  // [rows, columns]
+  // The texts of each column of text, in the order of their first lines; empty for other columns.
+  std::vector<std::vector<std::string>> texts;
+  std::vector<size_t> missing;  // fields without a value, of each column that is read
+  size_t dropped = 0;           // lines that were left out
   size_t columns() const { return names.size(); }
 
   // The index of the column with this name, or else with this number, counted from 0 or, if
@@ -32,8 +56,9 @@ struct CsvTable {
   size_t column(std::string_view name, const std::string& path) const;
 };
 
-// Reads a plain (uncompressed) file. Every field below the header must be one number, optionally
-// quoted and surrounded by spaces; every line must have the same number of fields. Empty lines are
+// Reads a plain (uncompressed) file. Every field below the header must be one number unless
+// `format` says otherwise, optionally quoted and surrounded by spaces; every line must have the
+// same number of fields. Empty lines are
 // skipped. With HeaderLine::automatic, the first line is a header if none of its fields looks like
 // a number, not even like one that is refused (nan, 3e39, 0x10). Throws Error{data} as
 // "path:line:column: ...", also for lines longer than 8 MiB and more than 262144 columns. Memory:

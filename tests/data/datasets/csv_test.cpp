@@ -1,3 +1,6 @@
+#include <cmath>
+
+#include "data/column_encoding.h"
 #include "loading.h"
 
 namespace dpt {
@@ -119,6 +122,128 @@ TEST_CASE("csv: words are classes where their names are given, other columns may
             "np.float32)\n"
             "x = torch.from_numpy(table[:, :1])\n"
             "y = torch.from_numpy(table[:, 1:])[:, 0].long()\n");
+}
+
+// Three ports, ages with gaps, and a target of texts.
+const std::string kPassengers =
+    "id,name,sex,age,port,alive\n"
+    "1,\"Braund, Mr. \"\"Owen\"\"\",male,20,S,no\n"
+    "2,Cumings,female,,C,yes\n"
+    "3,Heikkinen,female,40,S,yes\n"
+    "4,Allen,male,60,,no\n";
+
+TEST_CASE("csv: texts become classes and categories, missing values the mean") {
+  const Folder folder;
+  folder.write("t.csv", kPassengers);
+  const Dataset d = load("csv",
+                         "{path: t.csv, targets: alive, classes: auto, exclude: [id, name], "
+                         "categories: auto, missing: mean}",
+                         Split::train, folder.path());
+  CHECK(d.class_names == std::vector<std::string>{"no", "yes"});
+  CHECK(d.classes == 2);
+  CHECK(all_of<int32_t>(d.targets) == std::vector<int32_t>{0, 1, 1, 0});
+  // female, male, age, port C, port S
+  CHECK(all_of<float>(d.inputs) == std::vector<float>{0, 1, 20, 0, 1,  //
+                                                      1, 0, 40, 1, 0,  //
+                                                      1, 0, 40, 0, 1,  //
+                                                      0, 1, 60, 0, 0});
+  CHECK(input_names(d.columns) ==
+        std::vector<std::string>{"sex=female", "sex=male", "age", "port=C", "port=S"});
+  CHECK(has(d.description, "; 2 missing values filled"));
+}
+
+TEST_CASE("csv: lines with missing values can be dropped, of used columns only") {
+  const Folder folder;
+  folder.write("t.csv", kPassengers);
+  const Dataset d = load("csv",
+                         "{path: t.csv, targets: alive, classes: auto, inputs: [age, sex], "
+                         "categories: sex, missing: drop}",
+                         Split::train, folder.path());
+  CHECK(all_of<float>(d.inputs) == std::vector<float>{20, 0, 1, 40, 1, 0, 60, 0, 1});
+  CHECK(has(d.description, "; 1 line with missing values left out"));
+}
+
+TEST_CASE("csv: statistics and categories are those of the samples that are trained on") {
+  const Folder folder;
+  folder.write("t.csv", "x,same,c,y\n1,7,a,0\n3,7,b,0\n,7,a,0\n100,9,z,0\n");
+  folder.write("test.csv", "c,y,x,same\nz,1,6,7\nb,1,NA,8\n");
+  const DatasetType& type = dataset_type("csv");
+  const std::any settings = settings_of(
+      type, "{path: t.csv, test_path: test.csv, categories: [c], missing: mean, standardize: true}",
+      folder.path());
+  const LoadQuery first_three{.trained = [](int64_t samples) {
+    CHECK(samples == 4);
+    return std::vector<uint32_t>{2, 0, 1};
+  }};
+  const Dataset d = type.load(settings, first_three);
+  // The mean of 1 and 3 is 2; with the filled 2, the standard deviation is sqrt(2 / 3).
+  const float s = std::sqrt(2.0F / 3);
+  const auto close = [](const Table& t, const std::vector<float>& expected) {
+    const std::vector<float> got = all_of<float>(t);
+    REQUIRE(got.size() == expected.size());
+    for (size_t i = 0; i < got.size(); ++i)  // two roundings of float32
+      CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-6));
+  };
+  close(d.inputs, {-1 / s, 0, 1, 0, 1 / s, 0, 0, 1, 0, 0, 1, 0, 98 / s, 2, 0, 0});
+  CHECK(has(d.description, "1 field of no category that the training set has, first 'z' in 'c'"));
+  const Dataset test = type.load(settings, {.split = Split::test, .training_set = &d});
+  close(test.inputs, {4 / s, 0, 0, 0, 0, 1, 0, 1});
+  // Alone, the test set is read by the whole training file, which has the category z.
+  CHECK(type.load(settings, {.split = Split::test}).inputs.sample() == Shape{5});
+}
+
+TEST_CASE("csv: classes of the test set are those of the training set") {
+  const Folder folder;
+  folder.write("t.csv", "x,y\n1,10\n2,9\n3,10\n");
+  folder.write("test.csv", "x,y\n4,10\n");
+  folder.write("new.csv", "x,y\n4,11\n");
+  const auto of = [&](const std::string& test) {
+    return load("csv", "{path: t.csv, test_path: " + test + ", classes: auto}", Split::test,
+                folder.path());
+  };
+  CHECK(of("test.csv").class_names == std::vector<std::string>{"9", "10"});
+  CHECK(all_of<int32_t>(of("test.csv").targets) == std::vector<int32_t>{1});
+  CHECK(has(data_error([&] { of("new.csv"); }),
+            "new.csv:2:3: '11' in column 'y' is not one of the 2 classes of the training set"));
+}
+
+TEST_CASE("csv: what is wrong with texts and missing values") {
+  const Folder folder;
+  folder.write("t.csv", kPassengers);
+  folder.write("empty.csv", "a,b,y\n1,,2\n2,,3\n");
+  const auto why = [&](const std::string& yaml) {
+    return data_error([&] { load("csv", yaml, Split::train, folder.path()); });
+  };
+  CHECK(
+      has(why("{path: t.csv, inputs: age, missing: mean}"),
+          "t.csv:2:36: 'no' in column 'alive' is not a number; for classes that are named by texts "
+          "write `classes: auto`"));
+  CHECK(
+      has(why("{path: t.csv, inputs: [sex], classes: auto}"),
+          "t.csv:2:26: 'male' in column 'sex' is not a number; correct it, list a column of texts "
+          "in `categories`"));
+  CHECK(
+      has(why("{path: t.csv, inputs: [sex], classes: auto, categories: [port]}"),
+          "column 'port' of " + folder.file("t.csv") + " is in `categories`, but it is no input"));
+  CHECK(has(why("{path: t.csv, exclude: [id, name, sex, age, port], classes: auto}"),
+            "no columns other than its targets and those in `exclude`"));
+  CHECK(has(why("{path: empty.csv, missing: mean}"),
+            "column 'b' has no value in the lines that are trained on; leave it out"));
+  const auto wrong = [](const std::string& settings) {
+    return complaint_of(dataset_type("csv"), settings);
+  };
+  CHECK(has(wrong("{path: t, classes: auto, class_names: [a, b]}"), "leave out 'classes' or"));
+  CHECK(has(wrong("{path: t, classes: some}"), "'classes' must be an integer, not 'some'"));
+  CHECK(has(wrong("{path: t, inputs: [a], exclude: [b]}"), "leave 'exclude' out"));
+  CHECK(has(wrong("{path: t, targets: [a, b], classes: auto}"), "must be one column"));
+}
+
+TEST_CASE("csv: a program for PyTorch has arrays of what statistics decide") {
+  const Folder folder;
+  folder.write("t.csv", kText);
+  CHECK(torch_data_of("csv", "{path: t.csv, classes: 2, standardize: true}", Split::train,
+                      folder.path())
+            .empty());
 }
 
 TEST_CASE("csv: Python lines") {

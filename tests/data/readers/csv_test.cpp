@@ -1,5 +1,7 @@
 #include "data/readers/csv.h"
 
+#include <cmath>
+
 #include "../folder.h"
 #include "../peak_growth.h"
 #include "base/units.h"
@@ -46,9 +48,9 @@ TEST_CASE("line ends, empty lines, spaces, quotes, signs, a byte order mark") {
 TEST_CASE("wrong fields are named by line and column") {
   CHECK(has(why_not("a,b\n1,2\n3, x4\n"),
             "t.csv:3:4: 'x4' in column 'b' is not a number; delete the column, or replace its text "
-            "with numbers (classes: 0, 1, 2, ...)"));
+            "with numbers"));
   CHECK(has(why_not("1,2\n3,\n"),
-            "t.csv:2:3: column '1' is empty on this line; enter a number, or delete the line"));
+            "t.csv:2:3: column '1' is empty on this line; enter a value, or delete the line"));
   CHECK(has(why_not("1,2\n3, ,5\n"), "t.csv:2:1: 3 fields, where the first line has 2"));
   CHECK(has(why_not("1,2\n\n3\n"), "t.csv:3:1: 1 field, where"));
   CHECK(has(why_not("1,2\n1,nan\n"),
@@ -62,6 +64,64 @@ TEST_CASE("wrong fields are named by line and column") {
   CHECK(has(why_not("1,x\n"), "t.csv:1:3: 'x' is not a finite number; if this line holds"));
   CHECK(has(why_not("1\n" + std::string(1000, 'x')),
             "t.csv:2:1: '" + std::string(40, 'x') + "' in column '0' is not a number"));
+}
+
+TEST_CASE("two quotes within quotes are one") {
+  CHECK(read("\"a \"\"b\"\"\",c\n1,2\n").names == std::vector<std::string>{"a \"b\"", "c"});
+  CHECK(read("\"\"\"\",\"\"\n1,2\n").names == std::vector<std::string>{"\"", ""});
+  CHECK(has(why_not("1\n\"3\"\"\n"), "t.csv:2:1: an unclosed quote"));
+}
+
+TEST_CASE("texts of a column count by their first lines") {
+  const CsvTable t = read("x,kind\n1,b\n2,a\n3,b\n", {.text_columns = {"kind"}});
+  CHECK(t.values == std::vector<float>{1, 0, 2, 1, 3, 0});
+  CHECK(t.texts == std::vector<std::vector<std::string>>{{}, {"b", "a"}});
+  std::string many = "x\n";
+  for (int i = 0; i <= 1000; ++i) many += "n" + std::to_string(i) + "\n";
+  CHECK(
+      has(why_not(many, {.text_columns = {"x"}}),
+          "t.csv:1002:1: column 'x' has more than 1000 different texts, so they are no categories; "
+          "leave the column out with `exclude`"));
+  CHECK(has(why_not(many, {.text_columns = {"x"}, .targets = {"x"}}),
+            "so they are no classes; choose another target column"));
+}
+
+TEST_CASE("fields without a value are refused, kept, or their lines dropped") {
+  using Missing = CsvFormat::Missing;
+  const std::string text = "x,kind,y\n1,,5\nNA,b,6\n3,b,7\n";
+  const auto format = [](Missing missing) {
+    return CsvFormat{
+        .text_columns = {"kind"}, .missing = missing, .targets = {"y"}, .advise_keys = true};
+  };
+  CHECK(has(why_not(text, format(Missing::refuse)),
+            "t.csv:2:3: column 'kind' is empty on this line; enter a value, fill such fields with "
+            "`missing: mean`, leave such lines out with `missing: drop`, or leave the column out"));
+  CHECK(has(why_not("x,y\n1,2\nNA,3\n", {.advise_keys = true}),
+            "t.csv:3:1: 'NA' in column 'x' stands for a missing value; enter a value, fill"));
+  const CsvTable kept = read(text, format(Missing::keep));
+  CHECK(kept.rows == 3);
+  CHECK(std::isnan(kept.values[1]));
+  CHECK(std::isnan(kept.values[3]));
+  CHECK(kept.missing == std::vector<size_t>{1, 1, 0});
+  const CsvTable dropped = read(text, format(Missing::drop));
+  CHECK(dropped.rows == 1);
+  CHECK(dropped.dropped == 2);
+  CHECK(dropped.values == std::vector<float>{3, 0, 7});
+  CHECK(dropped.missing == std::vector<size_t>{1, 1, 0});
+  CHECK(
+      has(why_not("x,kind,y\n1,a,?\n", format(Missing::keep)),
+          "t.csv:2:5: '?' in column 'y' stands for a missing value; enter the value, or leave such "
+          "lines out with `missing: drop`"));
+  CHECK(has(why_not("x,kind,y\n1,a,?\n", format(Missing::drop)),
+            "every line has a field without a value"));
+  CHECK(read("x,kind\n1,NA\n", {.word_column = "kind", .words = {"NA"}, .missing = Missing::drop})
+            .rows == 1);
+}
+
+TEST_CASE("texts are sorted as numbers before words") {
+  std::vector<std::string> texts{"b", "10", "a", "2", "-1.5", "B"};
+  sort_csv_texts(texts);
+  CHECK(texts == std::vector<std::string>{"-1.5", "2", "10", "B", "a", "b"});
 }
 
 TEST_CASE("a file with another delimiter gets the right advice") {

@@ -1,0 +1,172 @@
+#include "data/column_encoding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "base/fail.h"
+#include "data/tables.h"
+
+namespace dpt {
+namespace {
+
+class ColumnFit {
+ public:
+  ColumnFit(const CsvTable& table, size_t column, std::span<const uint32_t> rows)
+      : table_(table), column_(column), rows_(rows) {}
+
+  std::vector<std::string> categories() const {
+    std::vector<bool> seen(table_.texts[column_].size());
+    each([&](float index) { seen[static_cast<size_t>(index)] = true; });
+    std::vector<std::string> out;
+    for (size_t i = 0; i < seen.size(); ++i)
+      if (seen[i]) out.push_back(table_.texts[column_][i]);
+    sort_csv_texts(out);
+    return out;
+  }
+
+  // Of the fields that have values.
+  size_t count() const {
+    size_t out = 0;
+    each([&](float) { ++out; });
+    return out;
+  }
+  double mean() const {
+    double sum = 0;
+    each([&](float x) { sum += static_cast<double>(x); });
+    return sum / static_cast<double>(count());
+  }
+  // The population's, where missing fields count as the mean; 1 if all are equal.
+  double std(double mean) const {
+    double sum = 0, largest = 0;
+    each([&](float x) {
+      const double d = static_cast<double>(x) - mean;
+      sum += d * d;
+      largest = std::max(largest, std::abs(static_cast<double>(x)));
+    });
+    const double out = std::sqrt(sum / static_cast<double>(rows()));
+    constexpr double kRounding = 1e-12;  // of the sum of equal numbers, relative
+    return out > kRounding * largest ? out : 1;
+  }
+
+ private:
+  size_t rows() const { return rows_.empty() ? table_.rows : rows_.size(); }
+  template <class F>
+  void each(F&& f) const {
+    for (size_t i = 0; i < rows(); ++i) {
+      const size_t row = rows_.empty() ? i : rows_[i];
+      const float x = table_.values[row * table_.columns() + column_];
+      if (!std::isnan(x)) f(x);
+    }
+  }
+
+  const CsvTable& table_;
+  size_t column_;
+  std::span<const uint32_t> rows_;
+};
+
+bool is_text(const CsvTable& table, size_t column) {
+  return column < table.texts.size() && !table.texts[column].empty();
+}
+
+// The category of each text of a column; -1: none.
+std::vector<int64_t> categories_of(const std::vector<std::string>& texts,
+                                   const std::vector<std::string>& categories) {
+  std::vector<int64_t> out;
+  for (const std::string& text : texts) {
+    const auto found = std::ranges::find(categories, text);
+    out.push_back(found == categories.end() ? -1 : found - categories.begin());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<ColumnEncoding> fit_encodings(const CsvTable& table, std::span<const size_t> inputs,
+                                          std::span<const uint32_t> rows,
+                                          const EncodingQuery& query, const std::string& path) {
+  std::vector<ColumnEncoding> out;
+  for (const size_t column : inputs) {
+    const ColumnFit fit(table, column, rows);
+    ColumnEncoding e{.fills = query.fill_missing};
+    if (fit.count() == 0)
+      fail(Fault::data,
+           "{}: column '{:.40}' has no value in the lines that are trained on; leave it out with "
+           "`exclude`",
+           path, table.names[column]);
+    if (is_text(table, column)) {
+      e.categories = fit.categories();
+    } else {
+      const double mean = query.fill_missing || query.standardize ? fit.mean() : 0;
+      if (query.fill_missing) e.fill = mean;
+      if (query.standardize) e.mean = mean, e.std = fit.std(mean);
+    }
+    out.push_back(std::move(e));
+  }
+  return out;
+}
+
+bool changes_any(std::span<const ColumnEncoding> encodings) {
+  return std::ranges::any_of(encodings,
+                             [](const ColumnEncoding& e) { return e != ColumnEncoding{}; });
+}
+
+EncodedInputs encode(const CsvTable& table, std::span<const size_t> columns,
+                     std::span<const ColumnEncoding> encodings) {
+  const ColumnEncoding as_is;
+  const auto encoding = [&](size_t i) -> const ColumnEncoding& {
+    return encodings.empty() ? as_is : encodings[i];
+  };
+  size_t width = 0;
+  std::vector<std::vector<int64_t>> categories(columns.size());
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const std::vector<std::string>& of = encoding(i).categories;
+    width += of.empty() ? 1 : of.size();
+    if (!of.empty()) categories[i] = categories_of(table.texts[columns[i]], of);
+  }
+  NewTable out({DType::f32, {static_cast<int64_t>(table.rows), static_cast<int64_t>(width)}});
+  EncodedInputs result;
+  float* to = out.as<float>().data();
+  for (size_t r = 0; r < table.rows; ++r)
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const ColumnEncoding& e = encoding(i);
+      const float x = table.values[r * table.columns() + columns[i]];
+      const bool missing = std::isnan(x);
+      result.filled += missing ? 1 : 0;
+      if (e.categories.empty()) {
+        const float value = missing ? static_cast<float>(e.fill) : x;
+        *to++ = e.mean == 0 && e.std == 1
+                    ? value
+                    : (value - static_cast<float>(e.mean)) / static_cast<float>(e.std);
+        continue;
+      }
+      std::fill_n(to, e.categories.size(), 0.0F);
+      const int64_t category = missing ? -1 : categories[i][static_cast<size_t>(x)];
+      if (category >= 0) {
+        to[category] = 1;
+      } else if (!missing && result.unknown++ == 0) {
+        result.unknown_column = table.names[columns[i]];
+        result.unknown_text = table.texts[columns[i]][static_cast<size_t>(x)];
+      }
+      to += e.categories.size();
+    }
+  result.table = std::move(out).done();
+  return result;
+}
+
+std::vector<std::string> input_names(const TableColumns& columns) {
+  std::vector<std::string> out;
+  if (columns.names.empty()) return out;
+  for (size_t i = 0; i < columns.inputs.size(); ++i) {
+    const std::string& name = columns.names[columns.inputs[i]];
+    if (columns.encodings.empty() || columns.encodings[i].categories.empty())
+      out.push_back(name);
+    else
+      for (const std::string& category : columns.encodings[i].categories)
+        out.push_back(name + "=" + category);
+  }
+  return out;
+}
+
+}  // namespace dpt

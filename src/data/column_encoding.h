@@ -1,0 +1,45 @@
+// Columns of a text table as numbers of a sample: categories, missing values, standardization.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/readers/csv.h"
+
+namespace dpt {
+
+struct EncodingQuery {
+  bool fill_missing = false;  // by the mean of the training rows, as sklearn's SimpleImputer
+  bool standardize = false;   // numbers, after filling, as sklearn's StandardScaler
+};
+
+// The encodings of the `inputs` columns of a table, by the rows that are trained on; empty rows:
+// all. Columns that were read as texts become categories. A column of equal numbers is only
+// shifted. Throws Error{data} if no row has a value of a column.
+std::vector<ColumnEncoding> fit_encodings(const CsvTable& table, std::span<const size_t> inputs,
+                                          std::span<const uint32_t> rows,
+                                          const EncodingQuery& query, const std::string& path);
+
+// Whether some column is changed or has categories.
+bool changes_any(std::span<const ColumnEncoding> encodings);
+
+struct EncodedInputs {
+  Table table;                               // f32 [rows, numbers of a sample]
+  size_t filled = 0;                         // fields that had no value
+  size_t unknown = 0;                        // fields whose text is none of the categories
+  std::string unknown_column, unknown_text;  // the first of these
+};
+// The columns of all rows. REQUIRES: as many encodings as columns, or none; columns with categories
+// were read as texts, and missing fields only where the encoding accepts them.
+EncodedInputs encode(const CsvTable& table, std::span<const size_t> columns,
+                     std::span<const ColumnEncoding> encodings);
+
+// A name for each number of a sample: the column's, or "Sex=male" for a category. Empty if there
+// are no columns.
+std::vector<std::string> input_names(const TableColumns& columns);
+
+}  // namespace dpt

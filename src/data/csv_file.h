@@ -1,0 +1,60 @@
+// The settings of the data set `csv`, and the reading of its files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/readers/csv.h"
+
+namespace dpt {
+
+// A text table: inputs f32 [N, numbers], which are columns of numbers, or categories of texts.
+// Targets are f32 [N, columns], or one column of classes i32 [N].
+struct Csv {
+  static constexpr Usage kUsage{
+      "",
+      "dataset: {csv: {path: train.csv, test_path: test.csv, targets: label, classes: 3}}\n"
+      "dataset: {csv: {path: train.csv, inputs: [0, 1, 2], targets: [-1], delimiter: \";\", "
+      "header: no}}\n"
+      "dataset: {csv: {path: iris.csv, targets: species, class_names: [setosa, versicolor]}}\n"
+      "dataset: {csv: {path: titanic.csv, targets: Survived, classes: auto, exclude: [Name, "
+      "Ticket],\n    categories: auto, missing: mean, standardize: true}}"};
+
+  std::string path, test_path, delimiter = ",", header = "auto", missing = "error";
+  std::vector<std::string> targets{"-1"}, inputs, exclude, class_names, categories;
+  int64_t classes = 0;
+  bool auto_classes = false, standardize = false;
+  static KeyTable<Csv> keys();
+  static void check(const Csv& c, const Owner& owner, Diagnostics& d);
+  bool has_classes() const { return auto_classes || classes > 0 || !class_names.empty(); }
+  bool finds_categories() const { return categories == std::vector<std::string>{"auto"}; }
+  // Whether the test set is read by what was found in the training set.
+  bool depends_on_training() const {
+    return auto_classes || standardize || !categories.empty() || missing == "mean";
+  }
+};
+
+// The columns of a file, as indices in the names of its table.
+struct CsvColumns {
+  std::vector<size_t> inputs, targets;
+};
+
+// The format of all files; CsvFormat::columns and others that name columns are empty.
+CsvFormat format_of(const Csv& c);
+// Throws NoTestSplit.
+const std::string& path_of(const Csv& c, Split split);
+
+struct CsvFile {
+  CsvTable table;
+  CsvColumns columns;
+  // Given, or those of the training set; empty: the target column was read as text if
+  // `auto_classes`, else it holds numbers.
+  std::vector<std::string> class_names;
+};
+// Reads the input and target columns. training: the training set, which then decides about
+// categories and classes; null: the file's texts do. Throws Error{data}.
+CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training);
+
+}  // namespace dpt

@@ -1,0 +1,62 @@
+#include "data/column_encoding.h"
+
+#include <doctest/doctest.h>
+
+#include "data/datasets/loading.h"
+
+namespace dpt {
+namespace {
+
+constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+
+// Columns a, kind.
+CsvTable table(const std::vector<float>& values) {
+  return {.names = {"a", "kind"},
+          .rows = values.size() / 2,
+          .values = values,
+          .texts = {{}, {"red", "blue", "green"}},
+          .missing = {},
+          .dropped = 0};
+}
+
+}  // namespace
+
+TEST_CASE("encodings are fitted to the rows that are trained on") {
+  const CsvTable t = table({1, 0, kNone, 1, 5, kNone, 99, 2});
+  const std::vector<size_t> columns{1, 0};
+  const std::vector<uint32_t> rows{0, 1, 2};
+  const auto all =
+      fit_encodings(t, columns, rows, {.fill_missing = true, .standardize = true}, "t");
+  CHECK(all[0] == ColumnEncoding{.categories = {"blue", "red"}, .fills = true});
+  CHECK(all[1].fill == 3);
+  CHECK(all[1].mean == 3);
+  CHECK(all[1].std == doctest::Approx(std::sqrt(8.0 / 3)).epsilon(1e-12));  // of 1, 3 and 5
+  const EncodedInputs e = encode(t, columns, all);
+  CHECK(e.table.desc == TensorDesc{DType::f32, {4, 3}});
+  CHECK(e.filled == 2);
+  CHECK(e.unknown == 1);
+  CHECK(e.unknown_text == "green");
+  CHECK(e.unknown_column == "kind");
+  const std::vector<float> x = all_of<float>(e.table);
+  CHECK(std::vector<float>(x.begin(), x.begin() + 2) == std::vector<float>{0, 1});
+  CHECK(x[5] == 0);  // the mean of what was filled
+}
+
+TEST_CASE("without statistics numbers stay as they are") {
+  const CsvTable t = table({1, 0, 1, 0});
+  const auto plain = fit_encodings(t, std::vector<size_t>{0}, {}, {}, "t");
+  CHECK_FALSE(changes_any(plain));
+  CHECK(all_of<float>(encode(t, std::vector<size_t>{0}, plain).table) == std::vector<float>{1, 1});
+  const auto same = fit_encodings(t, std::vector<size_t>{0}, {}, {.standardize = true}, "t");
+  CHECK(same[0].std == 1);  // equal numbers
+}
+
+TEST_CASE("numbers of a sample are named by columns and categories") {
+  CHECK(input_names({}).empty());
+  CHECK(input_names({.names = {"a", "kind"},
+                     .inputs = {1, 0},
+                     .encodings = {{.categories = {"x", "y"}}, {}}}) ==
+        std::vector<std::string>{"kind=x", "kind=y", "a"});
+}
+
+}  // namespace dpt
