@@ -40,7 +40,7 @@ TEST_CASE("init: a CSV of words as classes, and one of real numbers") {
   folder.write("n.csv", numbers);
   const std::string classes = trained(folder, "w.csv");
   CHECK_MESSAGE(has(classes, "class_names: [\"no\", \"wine: red\"]"), classes);
-  CHECK_MESSAGE(has(classes, "inputs: [a]"), classes);
+  CHECK_MESSAGE(has(classes, "exclude: [note]"), classes);
   CHECK_MESSAGE(has(classes, "- linear: 2 "), classes);
   const std::string values = trained(folder, "n.csv");
   CHECK_MESSAGE(has(values, "loss: mse_loss"), values);

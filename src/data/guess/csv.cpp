@@ -25,12 +25,12 @@ constexpr size_t kMostClasses = 1000;
 // What the fields of a column have in common.
 struct Column {
   std::string name;
-  size_t rows = 0, no_numbers = 0;
-  size_t bad_line = 0;    // the first line whose field is no number
-  size_t empty_line = 0;  // the first line whose field is empty; 0: none is
-  std::string bad_text;   // that field
-  bool whole = true;      // all numbers are whole
-  bool counts = true;     // each number is one more than the one before
+  size_t rows = 0, no_numbers = 0, missing = 0;  // missing fields are no numbers
+  size_t bad_line = 0;                           // the first line whose field is no number
+  size_t empty_line = 0;                         // the first line whose field is empty; 0: none is
+  std::string bad_text;                          // that field
+  bool whole = true;                             // all numbers are whole
+  bool counts = true;                            // each number is one more than the one before
   double last = 0;
   std::map<std::string, size_t> texts;  // each text and how often it occurs, up to kMostClasses + 1
 
@@ -38,6 +38,7 @@ struct Column {
     if (texts.size() <= kMostClasses || texts.contains(text)) ++texts[text];
     if (text.empty() && empty_line == 0) empty_line = line;
     float value = 0;
+    if (is_missing_csv(text)) ++missing;
     if (!parse_csv_number(text, value)) {
       if (no_numbers++ == 0) bad_line = line, bad_text = text;
       counts = false;
@@ -49,6 +50,12 @@ struct Column {
     ++rows;
   }
   bool numbers() const { return no_numbers == 0; }
+  bool numbers_or_missing() const { return no_numbers == missing && missing < rows; }
+  // Few different texts are categories.
+  bool categories() const {
+    constexpr size_t kFew = 30;
+    return texts.size() > 1 && texts.size() <= kFew && texts.size() * 2 <= rows && missing < rows;
+  }
   bool texts_known() const { return texts.size() <= kMostClasses; }
 };
 
@@ -120,15 +127,11 @@ Columns scan(const std::string& path, char delimiter) {
   return t;
 }
 
-// Texts as classes: 2 before 10, and numbers before words.
-std::vector<std::string> sorted_classes(const Column& c) {
+// The texts of a column, as classes or categories.
+std::vector<std::string> sorted_texts(const Column& c) {
   std::vector<std::string> out;
   for (const auto& [text, count] : c.texts) out.push_back(text);
-  std::ranges::stable_sort(out, [](const std::string& a, const std::string& b) {
-    float x = 0, y = 0;
-    const bool p = parse_csv_number(a, x), q = parse_csv_number(b, y);
-    return p && q ? x < y : p != q ? p : a < b;
-  });
+  sort_csv_texts(out);
   return out;
 }
 
@@ -175,16 +178,13 @@ size_t target_index(const Columns& t, const std::string& wanted, const std::stri
 std::string why_left_out(const Column& c) {
   const bool counter = c.counts && c.rows > 10;
   if (counter) return "it counts the lines";
-  if (c.numbers()) return "";
-  if (c.bad_text.empty())
-    return fmt::format(
-        "{} of {} fields are not numbers, the first on line {} (empty): fill in or "
-        "delete those lines to use it",
-        c.no_numbers, c.rows, c.bad_line);
-  return fmt::format(
-      "{} of {} fields are not numbers, such as '{:.20}' on line {}: replace text with numbers to "
-      "use it",
-      c.no_numbers, c.rows, c.bad_text, c.bad_line);
+  if (c.numbers_or_missing() || c.categories()) return "";
+  if (c.missing == c.rows) return "it has no value in any line";
+  if (c.texts.size() == 1) return "it has the same value in all lines";
+  return fmt::format("{} different texts, such as '{:.20}' on line {}, are too many for categories",
+                     c.texts_known() ? fmt::format("its {}", c.texts.size())
+                                     : fmt::format("its more than {}", kMostClasses),
+                     c.bad_text, c.bad_line);
 }
 
 std::string yaml_list(const std::vector<std::string>& texts) {
@@ -226,7 +226,7 @@ void add_target(DataGuess& g, const Columns& t, size_t target, const std::string
     g.notes.push_back(fmt::format("target: column '{}', real numbers: regression", column.name));
     return;
   }
-  const std::vector<std::string> classes = sorted_classes(column);
+  const std::vector<std::string> classes = sorted_texts(column);
   if (classes.size() < 2)
     fail(Fault::data,
          "{}: the target column '{}' has the same value in all lines, so there is nothing to "
@@ -244,21 +244,36 @@ void add_target(DataGuess& g, const Columns& t, size_t target, const std::string
 }
 
 void add_inputs(DataGuess& g, const Columns& t, size_t target, const std::string& path) {
-  std::vector<std::string> inputs;
+  std::vector<std::string> excluded, categories;
+  size_t numbers = 0, missing = 0;
   for (size_t i = 0; i < t.columns.size(); ++i) {
     if (i == target) continue;
-    const std::string why = why_left_out(t.columns[i]);
-    if (why.empty())
-      inputs.push_back(t.columns[i].name);
+    const Column& c = t.columns[i];
+    if (const std::string why = why_left_out(c); !why.empty()) {
+      excluded.push_back(c.name);
+      g.notes.push_back(fmt::format("column '{}' is left out: {}", c.name, why));
+      continue;
+    }
+    missing += c.missing;
+    if (c.numbers_or_missing())
+      ++numbers;
     else
-      g.notes.push_back(fmt::format("column '{}' is left out: {}", t.columns[i].name, why));
+      categories.push_back(c.name);
   }
-  if (inputs.empty())
-    fail(Fault::data, "{} has no column of numbers other than the target '{}'; {}", path,
+  if (numbers + categories.size() == 0)
+    fail(Fault::data, "{} has no column to predict from other than the target '{}'; {}", path,
          t.columns[target].name, g.notes.back());
-  if (inputs.size() + 1 < t.columns.size())
-    g.settings.push_back({"inputs", yaml_list(inputs), "the columns to predict from"});
-  g.notes.push_back(fmt::format("inputs: {} of numbers", counted(inputs.size(), "column")));
+  if (!excluded.empty())
+    g.settings.push_back({"exclude", yaml_list(excluded), "columns that are no inputs"});
+  if (!categories.empty())
+    g.settings.push_back({"categories", yaml_list(categories), "one input per different text"});
+  if (missing > 0)
+    g.settings.push_back({"missing", "mean", "empty fields count as the column's mean"});
+  if (numbers > 0)
+    g.settings.push_back({"standardize", "true", "numbers become (x - mean) / std, about -1..1"});
+  g.notes.push_back(fmt::format("inputs: {} of numbers, {} of texts", counted(numbers, "column"),
+                                categories.size()));
+  if (missing > 0) g.notes.push_back(fmt::format("{} missing", counted(missing, "value")));
 }
 
 }  // namespace

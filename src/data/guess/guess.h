@@ -27,7 +27,7 @@ struct DataGuess {
   Dataset train;
   std::optional<Dataset> test;
   // For the inputs, by their first dimension, bytes as 0..1; one number if there are too many
-  // columns to list. Empty: inputs need no normalization.
+  // columns to list. Empty: inputs need no normalization, or a key of the data set asks for it.
   std::vector<double> mean, std;
   std::vector<double> target_mean, target_std;  // of targets that are values, likewise
 

@@ -75,7 +75,8 @@ void add_row(const Dataset& d, int64_t row, std::vector<Moments>& to) {
 void measure_data(DataGuess& guess) {
   const Dataset& d = guess.train;
   constexpr int64_t kMostRead = 5000, kMostDecoded = 200;
-  if (d.inputs.desc.dtype == DType::f32 || d.inputs.desc.dtype == DType::u8) {
+  const bool standardized = guess.type == "csv";  // by a key of the data set
+  if (!standardized && (d.inputs.desc.dtype == DType::f32 || d.inputs.desc.dtype == DType::u8)) {
     std::vector<Moments> inputs = moments_for(d.inputs.sample());
     // Tables are small, and their columns may have rare values.
     const bool whole = d.inputs.sample().rank() == 1;

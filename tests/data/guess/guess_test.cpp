@@ -43,14 +43,17 @@ TEST_CASE("a CSV's last column is the target: few whole numbers or words are cla
     return guess_text(
         table("a,t\n", 40, [&](int i) { return std::to_string(i * 7 % 5) + "," + target(i); }));
   };
-  CHECK(with([](int i) { return std::to_string(i % 3); }) == "path=t.csv, targets=t, classes=3");
+  CHECK(with([](int i) { return std::to_string(i % 3); }) ==
+        "path=t.csv, targets=t, classes=3, standardize=true");
   // Classes that are not 0, 1, 2, ... keep their texts, ordered as numbers.
   CHECK(with([](int i) { return i % 2 == 0 ? "10" : "9"; }) ==
-        "path=t.csv, targets=t, class_names=[\"9\", \"10\"]");
+        "path=t.csv, targets=t, class_names=[\"9\", \"10\"], standardize=true");
   CHECK(with([](int i) { return i % 2 == 0 ? "no" : "a b"; }) ==
-        "path=t.csv, targets=t, class_names=[\"a b\", \"no\"]");
-  CHECK(with([](int i) { return std::to_string(i) + ".5"; }) == "path=t.csv, targets=t");
-  CHECK(with([](int i) { return std::to_string(i * 3); }) == "path=t.csv, targets=t");  // many
+        "path=t.csv, targets=t, class_names=[\"a b\", \"no\"], standardize=true");
+  CHECK(with([](int i) { return std::to_string(i) + ".5"; }) ==
+        "path=t.csv, targets=t, standardize=true");
+  CHECK(with([](int i) { return std::to_string(i * 3); }) ==
+        "path=t.csv, targets=t, standardize=true");  // many
 }
 
 TEST_CASE("delimiters, files without a header, and a target of one's choice") {
@@ -59,25 +62,35 @@ TEST_CASE("delimiters, files without a header, and a target of one's choice") {
         [between](int i) { return std::to_string(i % 2) + between + std::to_string(i % 7) + ".5"; };
   };
   CHECK(guess_text(table("", 30, line(";")), "0") ==
-        "path=t.csv, targets=\"0\", classes=2, delimiter=\";\"");
+        "path=t.csv, targets=\"0\", classes=2, standardize=true, delimiter=\";\"");
   CHECK(has(guess_text(table("", 30, line("\t"))), "delimiter=tab"));
   CHECK(guess_text(table("yes,b\n", 30, line(",")), "yes") ==
-        "path=t.csv, targets=\"yes\", classes=2");
+        "path=t.csv, targets=\"yes\", classes=2, standardize=true");
   CHECK(has(why_not("a,b\n1,2\n3,4\n", "c"), "has no column 'c'"));
   CHECK(has(why_not("1 2\n3 4\n"), "is not a table"));
 }
 
-TEST_CASE("columns that are no numbers, and those that count lines, are left out and named") {
+TEST_CASE("columns of few texts are categories, others are left out and named") {
   const Folder folder;
-  const std::string csv = table("id,x,city,gap,t\n", 40, [](int i) {
-    return std::to_string(i + 1) + "," + std::to_string(i % 5) + ",Ulm," + (i == 3 ? "" : "1") +
-           "," + std::to_string(i % 2);
+  const std::string csv = table("id,x,city,color,name,gap,none,t\n", 40, [](int i) {
+    return std::to_string(i + 1) + "," + std::to_string(i % 5) + ",Ulm," +
+           (i == 7       ? ""
+            : i % 3 == 0 ? "red"
+                         : "blue") +
+           ",n" + std::to_string(i) + "," + (i == 3 ? "NA" : "1") + ",," + std::to_string(i % 2);
   });
-  const DataGuess g = guess_csv(folder.write("t.csv", csv), "");
-  CHECK(settings_text(g) == "path=t.csv, targets=t, classes=2, inputs=[x]");
+  const DataGuess g = guess_data({.path = folder.write("t.csv", csv), .target = ""});
+  CHECK(settings_text(g) ==
+        "path=t.csv, targets=t, classes=2, exclude=[id, city, name, \"none\"], categories=[color], "
+        "missing=mean, standardize=true");
   CHECK(notes(g, "column 'id' is left out: it counts the lines"));
-  CHECK(notes(g, "'city' is left out: 40 of 40 fields are not numbers, such as 'Ulm' on line 2"));
-  CHECK(notes(g, "'gap' is left out: 1 of 40 fields are not numbers, the first on line 5 (empty)"));
+  CHECK(notes(g, "'city' is left out: it has the same value in all lines"));
+  CHECK(
+      notes(g, "'name' is left out: its 40 different texts, such as 'n0' on line 2, are too many"));
+  CHECK(notes(g, "'none' is left out: it has no value in any line"));
+  CHECK(notes(g, "inputs: 2 columns of numbers, 1 of texts"));
+  CHECK(notes(g, "2 values missing"));
+  CHECK(g.train.inputs.sample() == Shape{4});
 }
 
 TEST_CASE("what a CSV does not tell is an error with a remedy") {
@@ -88,7 +101,8 @@ TEST_CASE("what a CSV does not tell is an error with a remedy") {
   CHECK(has(why_not(table("a,t\n", 20, [](int i) { return i == 4 ? "1," : "1,w"; })),
             "t.csv:6: the target column 't' is empty on this line; delete"));
   CHECK(has(why_not(table("a,t\n", 20, [](int i) { return "x," + std::to_string(i % 2); })),
-            "has no column of numbers other than the target 't'"));
+            "has no column to predict from other than the target 't'; column 'a' is left out: it "
+            "has the same value"));
   CHECK(has(why_not("a,b\n1,2\n1,2,3\n"), "t.csv:3:1: 3 fields, where the first line has 2"));
   CHECK(has(why_not("a,b\n1,2\n"), "1 sample; training needs at least 2"));
 }
@@ -111,8 +125,9 @@ TEST_CASE("train.csv has test.csv beside it, if that has the target") {
 
 TEST_CASE("means and deviations are those of each column, and of real targets") {
   const Folder folder;
-  const std::string csv = "a,b,c,t\n1,5,0,100\n3,5,1000,300\n1,5,0,100\n3,5,1000,300\n";
-  const DataGuess g = guess_data({.path = folder.write("t.csv", csv), .target = ""});
+  folder.write("x.npy", npy<float>("<f4", "(4, 3)", {1, 5, 0, 3, 5, 1000, 1, 5, 0, 3, 5, 1000}));
+  folder.write("y.npy", npy<float>("<f4", "(4,)", {100, 300, 100, 300}));
+  const DataGuess g = guess_data({.path = folder.path(), .target = ""});
   CHECK(g.mean == std::vector<double>{2, 5, 500});
   CHECK(g.std == std::vector<double>{1, 1, 500});  // b is constant: nothing to scale
   CHECK(g.target_mean == std::vector<double>{200});
