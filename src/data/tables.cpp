@@ -65,6 +65,19 @@ std::string fetch_script() {
   return installed.empty() ? kScript : installed;
 }
 
+// " at [2, 7]": where element `i` of a table is within its sample; empty for a single element.
+std::string index_text(const Table& table, size_t i) {
+  const Shape sample = table.sample();
+  if (sample.rank() == 0) return "";
+  int64_t rest = static_cast<int64_t>(i) % sample.elements();
+  std::string out;
+  for (int d = sample.rank() - 1; d >= 0; --d) {
+    out = fmt::format("{}{}{}", rest % sample[d], out.empty() ? "" : ", ", out);
+    rest /= sample[d];
+  }
+  return " at [" + out + "]";
+}
+
 }  // namespace
 
 NoTestSplit::NoTestSplit(std::string_view dataset, std::string_view keys)
@@ -105,10 +118,11 @@ Table with_channel(const Table& table) {
 }
 
 Table as_classes(const Table& labels, int64_t& classes, const std::string& path,
-                 std::optional<int64_t> ignore) {
-  if (labels.desc.shape.rank() != 1 || labels.desc.dtype == DType::f32)
-    fail(Fault::data, "{} does not hold labels: it is {} {}, where whole numbers [N] are needed",
-         path, labels.desc.shape.str(), name_of(labels.desc.dtype));
+                 std::optional<int64_t> ignore, int most_rank) {
+  if (labels.desc.shape.rank() > most_rank || labels.desc.dtype == DType::f32)
+    fail(Fault::data, "{} does not hold labels: it is {} {}, where whole numbers {} are needed",
+         path, labels.desc.shape.str(), name_of(labels.desc.dtype),
+         most_rank == 1 ? "[N]" : "[N, ...]");
   NewTable out({DType::i32, labels.desc.shape});
   const std::span<int32_t> to = out.as<int32_t>();
   if (labels.desc.dtype == DType::u8)
@@ -122,10 +136,12 @@ Table as_classes(const Table& labels, int64_t& classes, const std::string& path,
   }
   for (size_t i = 0; i < to.size(); ++i)
     if ((to[i] < 0 || to[i] >= classes) && to[i] != ignore)
-      fail(Fault::data,
-           "{}: the label of sample {} (counted from 0) is {}, which is not one of the {} classes "
-           "0..{}",
-           path, i, to[i], classes, classes - 1);
+      fail(
+          Fault::data,
+          "{}: the label of sample {} (counted from 0){} is {}, which is not one of the {} classes "
+          "0..{}",
+          path, static_cast<int64_t>(i) / labels.sample().elements(), index_text(labels, i), to[i],
+          classes, classes - 1);
   return std::move(out).done();
 }
 

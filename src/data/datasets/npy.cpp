@@ -1,5 +1,7 @@
 #include "data/readers/npy.h"
 
+#include <algorithm>
+
 #include "base/fail.h"
 #include "data/tables.h"
 #include "formats/python_call.h"
@@ -7,24 +9,30 @@
 namespace dpt::datasets {
 namespace {
 
-// Two arrays as numpy.save writes them. Inputs of type u1 stay bytes, i4 and i8 are tokens, f4 and
-// f8 numbers. Integer targets [N] are classes; unless `classes` is given, their number is that of
-// the training targets. Targets of type f4 and f8 are values, where [N] means [N, 1].
+// Two arrays as numpy.save writes them. Inputs of type u1 stay bytes, other integers are tokens,
+// floats numbers. Integer targets [N, ...] are classes; unless `classes` is given, their number is
+// that of the training targets. Targets of floats are values, where [N] means [N, 1].
 struct Npy {
   static constexpr Usage kUsage{
       "",
       "dataset: {npy: {inputs: x.npy, targets: y.npy, test_inputs: test_x.npy,\n"
-      "    test_targets: test_y.npy, classes: 10}}"};
+      "    test_targets: test_y.npy, classes: 10}}\n"
+      "dataset: {npy: {inputs: tokens.npy, targets: y.npy, tokens: 5000}}"};
 
   std::string inputs, targets, test_inputs, test_targets;
-  int64_t classes = 0;
+  int64_t classes = 0, tokens = 0;
   static KeyTable<Npy> keys() {
     return KeyTable<Npy>()
         .required_path("inputs", &Npy::inputs, "NPY file [N, ...]")
-        .required_path("targets", &Npy::targets, "NPY file of classes [N] or values [N, ...]")
+        .required_path("targets", &Npy::targets,
+                       "NPY file of classes [N] (or [N, H, W], one per pixel) or values [N, ...]")
         .path("test_inputs", &Npy::test_inputs, "the same for the test set")
         .path("test_targets", &Npy::test_targets, "the same for the test set")
         .optional("classes", &Npy::classes, "number of classes; 0: the largest class + 1",
+                  kNotNegative)
+        .optional("tokens", &Npy::tokens,
+                  "number of tokens, if inputs are integers; 0: the largest in `inputs` and "
+                  "`test_inputs` + 1",
                   kNotNegative);
   }
   static void check(const Npy& c, const Owner& owner, Diagnostics& d) {
@@ -44,11 +52,39 @@ Paths paths_of(const Npy& c, Split split) {
 
 Table targets_from(const std::string& path, int64_t& classes, std::optional<int64_t> ignore) {
   const Table read = read_npy(path);
-  if (read.desc.dtype != DType::f32) return as_classes(read, classes, path, ignore);
+  if (read.desc.dtype != DType::f32)
+    return as_classes(read, classes, path, ignore, Shape::kMaxRank);
   if (classes > 0)
     fail(Fault::data, "{} holds {} f32 values, but 'classes' was given; write whole numbers", path,
          read.desc.shape.str());
   return read.desc.shape.rank() == 1 ? reshaped(read, {read.size(), 1}) : read;
+}
+
+// The largest token. Throws Error{data} if one is not among `tokens`; 0: only negative ones are
+// not.
+int64_t largest_token(const Table& inputs, int64_t tokens, const std::string& path) {
+  int64_t largest = 0;
+  const std::span<const int32_t> all = values_of<int32_t>(inputs);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i] < 0 || (tokens > 0 && all[i] >= tokens))
+      fail(Fault::data,
+           "{}: sample {} (counted from 0) holds {}, but inputs of integers are tokens 0..{}; save "
+           "numbers that are no tokens as float32",
+           path, static_cast<int64_t>(i) / inputs.sample().elements(), all[i],
+           tokens > 0 ? std::to_string(tokens - 1) : "");
+    largest = std::max<int64_t>(largest, all[i]);
+  }
+  return largest;
+}
+
+// The number of tokens: given, or by the largest in both sets.
+int64_t tokens_of(const Npy& c, const Table& inputs, Split split) {
+  const int64_t largest = largest_token(inputs, c.tokens, paths_of(c, split).inputs);
+  if (c.tokens > 0) return c.tokens;
+  if (c.test_inputs.empty()) return largest + 1;
+  const std::string& other = split == Split::train ? c.test_inputs : c.inputs;
+  const Table rest = read_npy(other);
+  return std::max(largest, rest.desc.dtype == DType::i32 ? largest_token(rest, 0, other) : 0) + 1;
 }
 
 Dataset load(const std::any& settings, const LoadQuery& query) {
@@ -59,6 +95,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   if (d.classes == 0 && query.split == Split::test)  // both splits must have the same classes
     targets_from(paths_of(c, Split::train).targets, d.classes, query.ignore_index);
   d.inputs = read_npy(paths.inputs);
+  if (d.inputs.desc.dtype == DType::i32) d.tokens = tokens_of(c, d.inputs, query.split);
   d.targets = targets_from(paths.targets, d.classes, query.ignore_index);
   check_counts(d.inputs, paths.inputs, d.targets, paths.targets);
   d.description = describe("npy", d, paths.inputs);

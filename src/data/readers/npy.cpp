@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cstring>
-#include <limits>
-#include <optional>
+#include <memory>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/fail.h"
+#include "base/half.h"
 #include "base/units.h"
 #include "data/readers/bytes.h"
 #include "data/tables.h"
@@ -142,41 +144,106 @@ Header read_header(ByteSource& source, const std::string& path) {
 }
 
 struct ElementType {
-  std::string_view code;
+  std::string_view code;  // without the byte order
   size_t bytes;
   DType becomes;
 };
-constexpr ElementType kTypes[] = {{"<f4", 4, DType::f32}, {"<f8", 8, DType::f32},
-                                  {"<i4", 4, DType::i32}, {"<i8", 8, DType::i32},
-                                  {"|u1", 1, DType::u8},  {"|b1", 1, DType::u8}};
+constexpr ElementType kTypes[] = {
+    {"f2", 2, DType::f32}, {"f4", 4, DType::f32}, {"f8", 8, DType::f32}, {"i1", 1, DType::i32},
+    {"i2", 2, DType::i32}, {"i4", 4, DType::i32}, {"i8", 8, DType::i32}, {"u1", 1, DType::u8},
+    {"u2", 2, DType::i32}, {"u4", 4, DType::i32}, {"u8", 8, DType::i32}, {"b1", 1, DType::u8}};
 
 const ElementType& type_of(const Header& h, const std::string& path) {
-  if (h.fortran)
-    fail(Fault::data,
-         "{} is in Fortran order; write it again with numpy.save(path, numpy.ascontiguousarray(a))",
-         path);
-  for (const ElementType& t : kTypes)
-    if (t.code == h.type) return t;
-  fail(Fault::data,
-       "{} holds elements of type '{:.40}'; <f4 <f8 <i4 <i8 |u1 and |b1 can be read. Save it again "
-       "as one of these types, for example with a.astype('float32')",
-       path, h.type);
+  if (h.type.size() == 3 && std::string_view("<>|").find(h.type[0]) != std::string_view::npos)
+    for (const ElementType& t : kTypes)
+      if (t.code == std::string_view(h.type).substr(1)) return t;
+  fail(
+      Fault::data,
+      "{} holds elements of type '{:.40}', but only f2, f4, f8, i1, i2, i4, i8, u1, u2, u4, u8 and "
+      "b1 can be read. Save it again as one of these types, for example with a.astype('float32')",
+      path, h.type);
 }
 
-// Converts 64-bit elements to 32-bit ones. Throws Error{data} if an integer does not fit.
-template <class From, class To>
-Table narrowed(const Table& from, DType to, const std::string& path) {
-  NewTable out({to, from.desc.shape});
-  const std::span<const From> wide = values_of<From>(from);
-  const std::span<To> narrow = out.as<To>();
-  for (size_t i = 0; i < wide.size(); ++i) {
-    if constexpr (std::is_integral_v<To>)
-      if (!std::in_range<To>(wide[i]))
-        fail(Fault::data, "{}: element {} is {}, which does not fit into 32 bits", path, i,
-             wide[i]);
-    narrow[i] = static_cast<To>(wide[i]);
+// Where the elements of a file are: those of the first index of Fortran order are adjacent.
+class FileOrder {
+ public:
+  FileOrder(const Shape& shape, bool fortran) : shape_(shape) {
+    int64_t step = 1;
+    for (int i = 0; i < shape.rank(); ++i) {
+      const int dim = fortran ? i : shape.rank() - 1 - i;
+      steps_[static_cast<size_t>(dim)] = step;
+      step *= shape[dim];
+    }
   }
-  return std::move(out).done();
+  // Calls f(offset in the file) for the elements in C order.
+  template <class F>
+  void each(F&& f) const {
+    std::array<int64_t, Shape::kMaxRank> index{};
+    int64_t offset = 0;
+    const int64_t count = shape_.elements();
+    for (int64_t i = 0; i < count; ++i) {
+      f(static_cast<size_t>(offset));
+      for (int d = shape_.rank() - 1; d >= 0; --d) {
+        const auto at = static_cast<size_t>(d);
+        offset += steps_[at];
+        if (++index[at] < shape_[d]) break;
+        offset -= steps_[at] * shape_[d];
+        index[at] = 0;
+      }
+    }
+  }
+
+ private:
+  Shape shape_;
+  std::array<int64_t, Shape::kMaxRank> steps_{};
+};
+
+// The element as its type's bits, in this machine's byte order.
+template <class Bits>
+Bits bits_at(std::span<const std::byte> file, size_t offset, bool swap) {
+  std::array<std::byte, sizeof(Bits)> bytes;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+  std::ranges::copy(file.subspan(offset * sizeof(Bits), sizeof(Bits)), bytes.begin());
+  if (swap) std::ranges::reverse(bytes);
+  return std::bit_cast<Bits>(bytes);
+}
+
+// Converts elements stored as From to To. Throws Error{data} if an integer does not fit.
+template <class From, class To>
+void convert(std::span<const std::byte> file, const FileOrder& order, bool swap,
+             const std::string& path, std::span<To> out) {
+  size_t i = 0;
+  order.each([&](size_t offset) {
+    const From value = bits_at<From>(file, offset, swap);
+    if constexpr (std::is_integral_v<From> && std::is_same_v<To, int32_t>)
+      if (!std::in_range<int32_t>(value))
+        fail(Fault::data, "{}: element {} is {}, which does not fit into 32 bits", path, i, value);
+    out[i++] = static_cast<To>(value);
+  });
+}
+
+void convert_halves(std::span<const std::byte> file, const FileOrder& order, bool swap,
+                    std::span<float> out) {
+  auto to = out.begin();
+  order.each([&](size_t offset) { *to++ = from_f16(bits_at<uint16_t>(file, offset, swap)); });
+}
+
+// REQUIRES: `out` has the type that `code` becomes.
+void convert(std::string_view code, std::span<const std::byte> file, const FileOrder& order,
+             bool swap, const std::string& path, const NewTable& out) {
+  const auto from = [&]<class From, class To>(From, To) {
+    convert<From, To>(file, order, swap, path, out.as<To>());
+  };
+  if (code == "f2") return convert_halves(file, order, swap, out.as<float>());
+  if (code == "f4") return from(float{}, float{});
+  if (code == "f8") return from(double{}, float{});
+  if (code == "i1") return from(int8_t{}, int32_t{});
+  if (code == "i2") return from(int16_t{}, int32_t{});
+  if (code == "i4") return from(int32_t{}, int32_t{});
+  if (code == "i8") return from(int64_t{}, int32_t{});
+  if (code == "u2") return from(uint16_t{}, int32_t{});
+  if (code == "u4") return from(uint32_t{}, int32_t{});
+  if (code == "u8") return from(uint64_t{}, int32_t{});
+  return from(uint8_t{}, uint8_t{});
 }
 
 }  // namespace
@@ -199,16 +266,21 @@ Table read_npy(const std::string& path) {
     fail(Fault::data,
          "{}: the header announces {} elements of {} bytes, which the file cannot hold", path,
          shape.str(), type.bytes);
-  const DType raw = type.bytes < 8               ? type.becomes
-                    : type.becomes == DType::f32 ? DType::f64
-                                                 : DType::i64;
-  NewTable table({raw, shape});
-  source->read({table.data.get(), bytes}, fmt::format("{} elements", shape.str()));
+  NewTable table({type.becomes, shape});
+  const std::string what = fmt::format("{} elements", shape.str());
+  const bool swap = h.type[0] == '>' && type.bytes > 1;
+  const bool fortran = h.fortran && h.shape.size() > 1;
+  if (!swap && !fortran && (type.code == "f4" || type.code == "i4" || type.bytes == 1) &&
+      type.code != "i1") {
+    source->read({table.data.get(), bytes}, what);
+    source->expect_end();
+    return std::move(table).done();
+  }
+  const std::shared_ptr<std::byte[]> file = allocate_bytes(bytes);
+  source->read({file.get(), bytes}, what);
   source->expect_end();
-  Table read = std::move(table).done();
-  if (raw == DType::f64) return narrowed<double, float>(read, DType::f32, path);
-  if (raw == DType::i64) return narrowed<int64_t, int32_t>(read, DType::i32, path);
-  return read;
+  convert(type.code, {file.get(), bytes}, FileOrder(shape, fortran), swap, path, table);
+  return std::move(table).done();
 }
 
 }  // namespace dpt

@@ -7,8 +7,9 @@
 
 namespace dpt {
 
-// Reads an array of rank 1 to 6 in C order, little-endian, plain or gzip'ed: f4 and f8 become f32;
-// i4 and i8 become i32 (Error{data} if a number does not fit); u1 and b1 become u8. Throws
+// Reads an array of rank 1 to 6, in C or Fortran order, little- or big-endian, plain or gzip'ed.
+// The table is in C order: f2, f4 and f8 become f32; i1, i2, i4, i8, u2, u4 and u8 become i32
+// (Error{data} if a number does not fit); u1 and b1 become u8. Throws
 // Error{data} if the content does not match its header exactly. NPZ archives are refused.
 Table read_npy(const std::string& path);
 

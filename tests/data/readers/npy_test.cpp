@@ -1,5 +1,6 @@
 #include "data/readers/npy.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "../folder.h"
@@ -56,6 +57,72 @@ TEST_CASE("every element type becomes f32, i32 or u8") {
   CHECK(values<uint8_t>(read(npy(described("|b1", "(1,)"), "\x01"))) == std::vector<uint8_t>{1});
 }
 
+template <class T>
+std::string big(const std::vector<T>& values) {
+  std::string out;
+  for (const T& v : values) {
+    std::string bytes = bytes_of<T>({v});
+    std::ranges::reverse(bytes);
+    out += bytes;
+  }
+  return out;
+}
+
+TEST_CASE("small and unsigned integers become i32, halves f32") {
+  const auto integers = [](const std::string& type, const std::string& bytes) {
+    const Table t = read(npy(described(type, "(2,)"), bytes));
+    CHECK(t.desc == TensorDesc{DType::i32, {2}});
+    return values<int32_t>(t);
+  };
+  CHECK(integers("|i1", bytes_of<int8_t>({-128, 127})) == std::vector<int32_t>{-128, 127});
+  CHECK(integers("<i2", bytes_of<int16_t>({-300, 300})) == std::vector<int32_t>{-300, 300});
+  CHECK(integers("<u2", bytes_of<uint16_t>({1, 65535})) == std::vector<int32_t>{1, 65535});
+  CHECK(integers("<u4", bytes_of<uint32_t>({1, 2147483647})) ==
+        std::vector<int32_t>{1, 2147483647});
+  CHECK(integers("<u8", bytes_of<uint64_t>({1, 70000})) == std::vector<int32_t>{1, 70000});
+  CHECK(
+      values<float>(read(npy(described("<f2", "(3,)"), bytes_of<uint16_t>({0x3e00, 0xc000, 1})))) ==
+      std::vector<float>{1.5F, -2, 0x1p-24F});
+  CHECK(has(why_not(npy(described("<u4", "(1,)"), bytes_of<uint32_t>({4294967295U}))),
+            "element 0 is 4294967295, which does not fit"));
+  CHECK(has(why_not(npy(described("<u8", "(1,)"), bytes_of<uint64_t>({uint64_t{1} << 63}))),
+            "element 0 is 9223372036854775808, which does not fit"));
+}
+
+TEST_CASE("big-endian files have the same numbers") {
+  CHECK(values<float>(read(npy(described(">f4", "(2,)"), big<float>({1.5F, -2})))) ==
+        std::vector<float>{1.5F, -2});
+  CHECK(values<float>(read(npy(described(">f8", "(1,)"), big<double>({0.1})))) ==
+        std::vector<float>{0.1F});
+  CHECK(values<float>(read(npy(described(">f2", "(1,)"), big<uint16_t>({0x3e00})))) ==
+        std::vector<float>{1.5F});
+  CHECK(values<int32_t>(read(npy(described(">i4", "(2,)"), big<int32_t>({-7, 258})))) ==
+        std::vector<int32_t>{-7, 258});
+  CHECK(values<int32_t>(read(npy(described(">i8", "(1,)"), big<int64_t>({-258})))) ==
+        std::vector<int32_t>{-258});
+  CHECK(values<uint8_t>(read(npy(described(">u1", "(1,)"), "\x07"))) == std::vector<uint8_t>{7});
+}
+
+TEST_CASE("Fortran order is read into C order") {
+  // a[i, j, k] = 100 i + 10 j + k of shape (2, 3, 2), stored with i fastest.
+  std::vector<int32_t> stored, expected;
+  for (int k = 0; k < 2; ++k)
+    for (int j = 0; j < 3; ++j)
+      for (int i = 0; i < 2; ++i) stored.push_back(100 * i + 10 * j + k);
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 3; ++j)
+      for (int k = 0; k < 2; ++k) expected.push_back(100 * i + 10 * j + k);
+  const Table t = read(npy(described("<i4", "(2, 3, 2)", true), bytes_of(stored)));
+  CHECK(t.desc.shape == Shape{2, 3, 2});
+  CHECK(values<int32_t>(t) == expected);
+  CHECK(values<uint8_t>(read(npy(described("|u1", "(2, 2)", true), "\x01\x02\x03\x04"))) ==
+        std::vector<uint8_t>{1, 3, 2, 4});
+  CHECK(values<float>(read(npy(described(">f4", "(2, 2)", true), big<float>({1, 2, 3, 4})))) ==
+        std::vector<float>{1, 3, 2, 4});
+  CHECK(values<float>(read(npy(described("<f4", "(2,)", true), bytes_of<float>({1, 2})))) ==
+        std::vector<float>{1, 2});
+}
+
 TEST_CASE("versions 1 to 3 and other spellings of the header") {
   for (const int version : {1, 2, 3})
     CHECK(read(npy(described("|u1", "(3,)"), "abc", version)).size() == 3);
@@ -71,9 +138,8 @@ TEST_CASE("messages quote some characters of a header, not all") {
 }
 
 TEST_CASE("what can't be read says what to do") {
-  CHECK(
-      has(why_not(npy(described("<f4", "(1, 1)", true), "abcd")), "Fortran order; write it again"));
-  CHECK(has(why_not(npy(described(">f4", "(1,)"), "abcd")), "elements of type '>f4'"));
+  CHECK(has(why_not(npy(described(">c8", "(1,)"), "abcdefgh")), "elements of type '>c8'"));
+  CHECK(has(why_not(npy(described("<i3", "(1,)"), "abc")), "elements of type '<i3'"));
   CHECK(has(why_not(npy(described("<U3", "(1,)"), "abcd")), "a.astype('float32')"));
   CHECK(has(why_not("PK\x03\x04 and so on"), "NPZ archive"));
   CHECK(has(
