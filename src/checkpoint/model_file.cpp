@@ -190,11 +190,11 @@ void check_weight_values(const RunSettings& settings, const CompiledModel& model
       taken = fitting_tensors(model, settings.spec.initial_weights, Fault::data).names;
     std::vector<float> values;
     for (const TensorFile::Entry& e : file->entries()) {
-      if (e.desc.dtype != DType::f32) continue;
+      if (!readable_as_floats(e.desc.dtype)) continue;
       if (settings.spec.partial_weights && std::ranges::find(taken, e.name) == taken.end())
         continue;
       values.resize(static_cast<size_t>(e.desc.shape.elements()));
-      file->read(e, std::as_writable_bytes(std::span(values)));
+      read_floats(*file, e, values);
       const auto broken = std::ranges::count_if(values, [](float v) { return !std::isfinite(v); });
       if (broken > 0)
         fail(Fault::data,

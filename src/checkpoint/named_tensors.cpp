@@ -72,6 +72,17 @@ NamedTensors tensors(const std::vector<Home>& homes) {
   return out;
 }
 
+// Whether the file's tensor becomes the wanted one: floats are converted.
+bool fits(const TensorDesc& of_file, const TensorDesc& wanted) {
+  if (of_file == wanted) return true;
+  return of_file.shape == wanted.shape && wanted.dtype == DType::f32 &&
+         readable_as_floats(of_file.dtype);
+}
+
+// PyTorch's before 0.4.1, and files that keep floats only, lack batch norm's counts. They matter
+// only to averages over all batches (`momentum: none`), and begin at 0.
+bool may_be_missing(std::string_view name) { return name.ends_with("num_batches_tracked"); }
+
 // torch.nn.DataParallel prefixes every name with "module.".
 const TensorFile::Entry* find(const TensorFile& file, const std::string& name) {
   const TensorFile::Entry* e = file.find(name);
@@ -89,7 +100,8 @@ std::string listed(const std::vector<std::string>& names) {
 
 const std::string kAverage = "." + std::string(kAverageState);
 
-// Why the file does not hold exactly these tensors, judging by its header; empty if it does.
+// Why the file does not hold exactly these tensors, judging by its header; empty if it does, or if
+// it lacks only what may be missing.
 // `found` receives the file's entry for each tensor, null if it is missing.
 std::string misfit(const TensorFile& file, const std::vector<Home>& homes, std::string_view whose,
                    std::vector<const TensorFile::Entry*>& found) {
@@ -101,9 +113,9 @@ std::string misfit(const TensorFile& file, const std::vector<Home>& homes, std::
     const TensorDesc wanted = h.of_file();
     const TensorFile::Entry* e = found.emplace_back(find(file, h.name));
     used.insert(e);
-    if (!e)
+    if (!e && !may_be_missing(h.name))
       missing.push_back(h.name);
-    else if (e->desc != wanted && other.size() < 5)
+    else if (e && !fits(e->desc, wanted) && other.size() < 5)
       other.push_back(fmt::format("its '{}' is {}{}, but the {}'s is {}{}", h.name,
                                   name_of(e->desc.dtype), e->desc.shape.str(), whose,
                                   name_of(wanted.dtype), wanted.shape.str()));
@@ -139,12 +151,18 @@ void read(const TensorFile& file, const std::vector<Home>& homes,
     if (found[i] == nullptr) continue;
     const Home& h = homes[i];
     const size_t size = h.of_file().bytes();
+    const auto read_to = [&](std::byte* to) {
+      if (h.desc.dtype == DType::f32)
+        read_floats(file, *found[i], {reinterpret_cast<float*>(to), size / sizeof(float)});
+      else
+        file.read(*found[i], {to, size});
+    };
     if (h.desc.layout == Layout::plain) {
-      file.read(*found[i], {h.memory, size});
+      read_to(h.memory);
       continue;
     }
     bytes.resize(size);
-    file.read(*found[i], bytes);
+    read_to(bytes.data());
     copy_layout(h.desc.shape, size_of(h.desc.dtype), Layout::plain, bytes.data(), h.desc.layout,
                 h.memory);
   }
@@ -170,14 +188,14 @@ Overlap overlap(const TensorFile& file, const std::vector<Home>& homes) {
     const TensorDesc wanted = h.of_file();
     const TensorFile::Entry* e = find(file, h.name);
     used.insert(e);
-    const bool fits = e && e->desc == wanted;
-    out.found.push_back(fits ? e : nullptr);
-    if (!e)
+    const bool taken = e && fits(e->desc, wanted);
+    out.found.push_back(taken ? e : nullptr);
+    if (!e && !may_be_missing(h.name))
       out.missing.push_back(h.name);
-    else if (!fits && e->desc.dtype == wanted.dtype)
+    else if (e && !taken && e->desc.dtype == wanted.dtype)
       out.other.push_back(
           fmt::format("{} {}, in the file {}", h.name, wanted.shape.str(), e->desc.shape.str()));
-    else if (!fits)
+    else if (e && !taken)
       out.other.push_back(fmt::format("{} {}{}, in the file {}{}", h.name, name_of(wanted.dtype),
                                       wanted.shape.str(), name_of(e->desc.dtype),
                                       e->desc.shape.str()));

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
+#include "base/fail.h"
+#include "base/half.h"
 #include "formats/random_access_file.h"
 #include "formats/safetensors.h"
 #include "formats/torch_file.h"
@@ -24,6 +27,25 @@ bool is_zip(const std::string& path) {
 const TensorFile::Entry* TensorFile::find(std::string_view name) const {
   const auto found = std::ranges::find(entries_, name, &Entry::name);
   return found == entries_.end() ? nullptr : &*found;
+}
+
+bool readable_as_floats(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f64 || is_half(dtype);
+}
+
+void read_floats(const TensorFile& file, const TensorFile::Entry& entry, std::span<float> out) {
+  if (entry.desc.dtype == DType::f32) return file.read(entry, std::as_writable_bytes(out));
+  require(readable_as_floats(entry.desc.dtype), "a tensor of floats");
+  if (entry.desc.dtype == DType::f64) {
+    std::vector<double> wide(out.size());
+    file.read(entry, std::as_writable_bytes(std::span(wide)));
+    std::ranges::transform(wide, out.begin(), [](double x) { return static_cast<float>(x); });
+    return;
+  }
+  std::vector<uint16_t> halves(out.size());
+  file.read(entry, std::as_writable_bytes(std::span(halves)));
+  std::ranges::transform(halves, out.begin(),
+                         entry.desc.dtype == DType::bf16 ? from_bf16 : from_f16);
 }
 
 std::unique_ptr<const TensorFile> open_tensor_file(const std::string& path) {

@@ -38,6 +38,14 @@ class TensorFile {
   std::vector<Entry> entries_;
 };
 
+// Whether read_floats() takes tensors of this type: f32, f16, bf16 and f64.
+bool readable_as_floats(DType dtype);
+
+// Reads a tensor of `file` as float32, rounding f64 to nearest. Needs memory for the stored bytes
+// of other types beside `out`. REQUIRES: `out` has the entry's number of elements, and
+// readable_as_floats(entry.desc.dtype). Throws Error{data}.
+void read_floats(const TensorFile& file, const TensorFile::Entry& entry, std::span<float> out);
+
 // Opens a file of safetensors or of torch.save, told apart by their first bytes. Throws Error{data}
 // if it is neither, or as SafeTensorsFile and TorchFile do.
 std::unique_ptr<const TensorFile> open_tensor_file(const std::string& path);

@@ -1,6 +1,7 @@
 // Files of weights that do not fit: what they hold is named, and nothing of it is read.
 #include "checkpoint/named_tensors.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -8,6 +9,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "base/half.h"
 #include "checkpoint/model_file.h"
 #include "data/folder.h"
 #include "data/peak_growth.h"
@@ -105,6 +107,102 @@ TEST_CASE("weights that do not fit are found before a run, by the header alone")
   CHECK(complaint().empty());
 }
 
+// A file of these tensors, with the bytes of each.
+void write_tensors(const std::string& path,
+                   const std::vector<std::pair<std::string, TensorDesc>>& tensors,
+                   const std::vector<std::string>& bytes) {
+  std::vector<NamedTensor> all;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    all.push_back(
+        {tensors[i].first, tensors[i].second, reinterpret_cast<const std::byte*>(bytes[i].data())});
+  write_safetensors(path, all);
+}
+
+template <class T>
+std::string bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+std::vector<float> floats_of(const Ran& r) {
+  const std::string bytes = data_of(r.weights);
+  std::vector<float> out(bytes.size() / sizeof(float));
+  std::memcpy(out.data(), bytes.data(), bytes.size());
+  return out;
+}
+
+TEST_CASE("weights in f16, bf16 and f64 become float32") {
+  const Folder folder;
+  const std::string path = folder.file("w.safetensors");
+  const std::vector<float> expected = {1, -2, 0.5F, 4, 1.5F, 0.25F, 3, 0, -1, 0.1F, 2, 7, -8};
+  const std::vector<double> wide(expected.begin() + 9, expected.begin() + 12);
+  std::vector<uint16_t> half, brain;
+  for (size_t i = 0; i < 6; ++i) half.push_back(to_f16(expected[i]));
+  for (size_t i = 6; i < 9; ++i) brain.push_back(to_bf16(expected[i]));
+  write_tensors(path,
+                {{"0.weight", {DType::f16, {3, 2}}},
+                 {"0.bias", {DType::bf16, {3}}},
+                 {"1.weight", {DType::f64, {1, 3}}},
+                 {"1.bias", {DType::f32, {1}}}},
+                {bytes_of(half), bytes_of(brain), bytes_of(wide), bytes_of<float>({-8})});
+  for (const std::string& weights : {path, "{file: " + path + ", partial: true}"}) {
+    const Ran ran = run_spec(kNet, {"initial_weights=" + weights, "optimizer.lr=0"});
+    REQUIRE_MESSAGE(ran.code == 0, ran.err);
+    std::vector<float> sorted = floats_of(ran), wanted = expected;
+    std::ranges::sort(sorted);  // the file's order is by name
+    std::ranges::sort(wanted);
+    CHECK(sorted == wanted);
+  }
+  write_tensors(path,
+                {{"0.weight", {DType::i32, {3, 2}}},
+                 {"0.bias", {DType::bf16, {3}}},
+                 {"1.weight", {DType::f64, {1, 3}}},
+                 {"1.bias", {DType::f32, {1}}}},
+                {std::string(24, '\0'), bytes_of(brain), bytes_of(wide), bytes_of<float>({-8})});
+  const Ran integers = run_spec(kNet, {"initial_weights=" + path});
+  CHECK(integers.code == 4);
+  CHECK_MESSAGE(has(integers.err, "its '0.weight' is i32[3, 2], but the model's is f32[3, 2]"),
+                integers.err);
+}
+
+TEST_CASE("values of f16 that are not finite are found before a run") {
+  const Folder folder;
+  const std::string path = folder.file("w.safetensors");
+  write_tensors(path,
+                {{"0.weight", {DType::f16, {3, 2}}},
+                 {"0.bias", {DType::f32, {3}}},
+                 {"1.weight", {DType::f32, {1, 3}}},
+                 {"1.bias", {DType::f32, {1}}}},
+                {bytes_of<uint16_t>({0x7c00, 0, 0, 0, 0, 0}), std::string(12, '\0'),
+                 std::string(12, '\0'), std::string(4, '\0')});
+  const Ran ran = run_spec(kNet, {"initial_weights=" + path});
+  CHECK(ran.code == 4);
+  CHECK_MESSAGE(has(ran.err, "1 of the 6 values of '0.weight' are not finite"), ran.err);
+}
+
+TEST_CASE("batch norm's counts may be missing") {
+  const Folder folder;
+  const std::string path = folder.file("w.safetensors");
+  const std::string net = R"(
+data: {dataset: {random: {samples: 8, in_features: 2, out_features: 1}}, batch_size: 4}
+model: [{linear: 3}, batch_norm1d, {linear: 1}]
+loss: mse_loss
+optimizer: {sgd: 0.1}
+cores: 1
+)";
+  std::vector<std::pair<std::string, Shape>> tensors = {
+      {"0.weight", {3, 2}},    {"0.bias", {3}},        {"1.weight", {3}},    {"1.bias", {3}},
+      {"1.running_mean", {3}}, {"1.running_var", {3}}, {"2.weight", {1, 3}}, {"2.bias", {1}}};
+  write_sparse(path, tensors);
+  const Ran ran = run_spec(net, {"initial_weights=" + path});
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  const Ran partial = run_spec(net, {"initial_weights={file: " + path + ", partial: true}"});
+  CHECK_MESSAGE(partial.code == 0, partial.err);
+  CHECK_FALSE(has(partial.err, "not in the file"));
+  tensors.erase(tensors.begin() + 4);
+  write_sparse(path, tensors);
+  CHECK(has(run_spec(net, {"initial_weights=" + path}).err, "it has no '1.running_mean'"));
+}
+
 TEST_CASE("partial: takes what fits and says what it did not take, and why") {
   const Folder folder;
   const std::string path = folder.file("w.safetensors");
@@ -121,13 +219,8 @@ TEST_CASE("partial: takes what fits and says what it did not take, and why") {
                                  "in the file [5, 3]'; unused in the file: 1 ('x')\n"),
                 ran.err);
   // Zeros of the file, then the second layer as without the file.
-  const auto floats = [](const Ran& r) {
-    const std::string bytes = data_of(r.weights);
-    std::vector<float> out(bytes.size() / sizeof(float));
-    std::memcpy(out.data(), bytes.data(), bytes.size());
-    return out;
-  };
-  const std::vector<float> taken = floats(ran), fresh = floats(run_spec(kNet, {"optimizer.lr=0"}));
+  const std::vector<float> taken = floats_of(ran),
+                           fresh = floats_of(run_spec(kNet, {"optimizer.lr=0"}));
   REQUIRE(taken.size() == 13);
   REQUIRE(fresh.size() == 13);
   for (size_t i = 0; i < 9; ++i) CHECK(taken[i] == 0);
