@@ -124,10 +124,11 @@ struct DatasetType : RegistryEntry {
   // A generated data set with the same shapes and types, as YAML, for measuring speed if the files
   // are missing. Null: none.
   std::string (*stand_in)(const std::any& settings) = nullptr;
-  // For predictions: makes samples of image files as `load` does. Null: the data set has no images
-  // in files of their own.
+  // For predictions: makes samples [channels, height, width] of image files as `load` does. Null:
+  // the data set has no images in files of their own.
   std::shared_ptr<const SampleReader> (*image_reader)(const std::any& settings,
-                                                      std::vector<std::string> files) = nullptr;
+                                                      std::vector<std::string> files,
+                                                      const Shape& sample) = nullptr;
   // For predictions: the input columns f32 [N, inputs] of a text file, which are found by the names
   // of the training file's columns if both have a header. Null: the data set is no text table.
   Table (*input_columns)(const std::any& settings, const TableColumns& columns,

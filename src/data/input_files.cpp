@@ -167,7 +167,7 @@ void read_images(const Choice& dataset, const SampleForm& form, InputFiles& out)
   const auto samples = static_cast<int64_t>(out.files.size());
   for (int64_t i = 0; i < samples; ++i) out.first.push_back(i);
   if (type.image_reader != nullptr) {
-    out.dataset.reader = type.image_reader(dataset.settings, out.files);
+    out.dataset.reader = type.image_reader(dataset.settings, out.files, sample);
   } else {
     if (form.stored.dtype != DType::u8 || sample.rank() != 3 || (sample[0] != 1 && sample[0] != 3))
       fail(Fault::data, "{} is an image, but the samples of this run are {}", out.files[0],

@@ -39,7 +39,8 @@ struct ImageFolder {
                   kSide)
         .optional("crop", &ImageFolder::crop,
                   "height and width of the center crop after resizing, or one number for both; "
-                  "by default no crop",
+                  "by default no crop. Without a crop, all images must have one size, unless "
+                  "'resize' gives height and width",
                   kSide);
   }
   static constexpr Range kSide{.text = "must be between 1 and 16384", .low = 1, .high = 16384};
@@ -47,11 +48,9 @@ struct ImageFolder {
     for (const auto& [name, size] : {std::pair{"resize", &c.resize}, {"crop", &c.crop}})
       if (size->size() > 2)
         d.error(owner.at(name), fmt::format("'{}' must be one number or two", name));
-    if (c.resize.size() < 2 && c.crop.empty())
-      d.error(owner.where,
-              "image_folder needs 'crop', or 'resize' with height and width: all samples must have "
-              "the same size");
   }
+  // Whether the size of samples is that of the files.
+  bool sized_by_files() const { return crop.empty() && resize.size() < 2; }
 };
 
 bool has_ending(const fs::path& file, std::initializer_list<std::string_view> endings) {
@@ -124,27 +123,84 @@ std::vector<std::string> classes_of(const std::string& folder) {
   return classes;
 }
 
+// Height and width after resizing.
+ImageSize resized_to(const ImageFolder& s, const ImageSize& image) {
+  if (s.resize.empty()) return image;
+  if (s.resize.size() == 2) return {s.resize[0], s.resize[1]};
+  const int64_t size = s.resize[0];
+  const auto longer = [&](int64_t a, int64_t b) {
+    return static_cast<int64_t>(static_cast<double>(size * a) / static_cast<double>(b));
+  };
+  if (image.width <= image.height) return {longer(image.height, image.width), size};
+  return {size, longer(image.width, image.height)};
+}
+
+constexpr uint64_t kMostFile = 64 * kMiB;
+
+std::vector<std::byte> bytes_of(const std::string& path) {
+  const std::unique_ptr<ByteSource> source = open_bytes(path);
+  if (source->most_bytes() > kMostFile)
+    fail(Fault::data, "{} has {} bytes, and an image may have at most {} MiB; remove it", path,
+         source->most_bytes(), kMostFile / kMiB);
+  std::vector<std::byte> bytes(source->compressed() ? 0 : source->most_bytes());
+  source->read(bytes, "the image");
+  return bytes;
+}
+
+// By the header of the file if it is near the beginning, as in most files.
+ImageSize size_of_file(const std::string& path) {
+  constexpr uint64_t kNear = 4 * kKiB;
+  const std::unique_ptr<ByteSource> source = open_bytes(path);
+  if (!source->compressed()) {
+    std::vector<std::byte> begin(std::min(kNear, source->most_bytes()));
+    source->read(begin, "the image");
+    if (const auto size = image_size(begin)) return *size;
+  }
+  const std::vector<std::byte> all = bytes_of(path);
+  if (const auto size = image_size(all)) return *size;
+  const Image image = decode_image(all, path);  // throws, most likely
+  return {image.height, image.width};
+}
+
+// "32 x 24", as width and height are usually written.
+std::string text_of(const ImageSize& size) {
+  return fmt::format("{} x {}", size.width, size.height);
+}
+
+// The size of all samples. Reads the header of each file if the settings do not give it.
+ImageSize sample_size(const ImageFolder& s, const std::vector<std::string>& files) {
+  if (!s.sized_by_files()) {
+    const std::vector<int64_t>& size = s.crop.empty() ? s.resize : s.crop;
+    return {size.front(), size.back()};
+  }
+  const ImageSize first = resized_to(s, size_of_file(files[0]));
+  for (const std::string& file : files)
+    if (const ImageSize size = resized_to(s, size_of_file(file)); size != first)
+      fail(Fault::data,
+           "{} has {} pixels{}, but {} has {}: all samples must have one size. Give height and "
+           "width "
+           "in `resize`, or `crop`",
+           files[0], text_of(first), s.resize.empty() ? "" : " after `resize`", file,
+           text_of(size));
+  return first;
+}
+
 class Reader : public SampleReader {
  public:
-  Reader(const ImageFolder& settings, std::vector<std::string> files)
-      : s_(settings), files_(std::move(files)) {}
-
-  Shape shape() const {
-    const std::vector<int64_t>& size = s_.crop.empty() ? s_.resize : s_.crop;
-    return {3, size.front(), size.back()};
-  }
+  Reader(const ImageFolder& settings, std::vector<std::string> files, const ImageSize& size)
+      : s_(settings), files_(std::move(files)), size_(size) {}
 
   void read(uint32_t row, std::span<std::byte> out) const override {
     const std::string& path = files_[row];
-    const std::unique_ptr<ByteSource> source = open_bytes(path);
-    if (source->most_bytes() > kMostFile)
-      fail(Fault::data, "{} has {} bytes, and an image may have at most {} MiB; remove it", path,
-           source->most_bytes(), kMostFile / kMiB);
-    std::vector<std::byte> bytes(source->compressed() ? 0 : source->most_bytes());
-    source->read(bytes, "the image");
-    Image image = decode_image(bytes, path);
+    Image image = decode_image(bytes_of(path), path);
+    const auto [height, width] = resized_to(s_, {image.height, image.width});
+    if (s_.sized_by_files() && ImageSize{height, width} != size_)
+      fail(Fault::data,
+           "{} has {} pixels{}, but the samples of this run have {}; resize it, or train with "
+           "height and width in `resize`, or with `crop`",
+           path, text_of({height, width}), s_.resize.empty() ? "" : " after `resize`",
+           text_of(size_));
     if (!s_.resize.empty()) {
-      const auto [height, width] = resized_to(image);
       check_cost(image, height, width, path);
       image = resized(image, height, width);
     }
@@ -152,19 +208,6 @@ class Reader : public SampleReader {
   }
 
  private:
-  static constexpr uint64_t kMostFile = 64 * kMiB;
-
-  // Height and width after resizing.
-  std::pair<int64_t, int64_t> resized_to(const Image& image) const {
-    if (s_.resize.size() == 2) return {s_.resize[0], s_.resize[1]};
-    const int64_t size = s_.resize[0];
-    const auto longer = [&](int64_t a, int64_t b) {
-      return static_cast<int64_t>(static_cast<double>(size * a) / static_cast<double>(b));
-    };
-    if (image.width <= image.height) return {longer(image.height, image.width), size};
-    return {size, longer(image.width, image.height)};
-  }
-
   // Limits the memory for resizing: a line of pixels, whose file has a few bytes, would need
   // gigabytes once its shorter side has the wanted length. resized() first makes all rows in the
   // new width; their number of pixels may be at most 16 million, the image's own, or four times the
@@ -185,16 +228,15 @@ class Reader : public SampleReader {
   // Writes the image's center as [3, height, width], black outside of the image. As in CenterCrop,
   // padding puts the smaller half on the left, and cropping rounds halves to even.
   void cut(const Image& image, uint8_t* out) const {
-    const Shape s = shape();
     const auto first = [](int64_t whole, int64_t part) {
       return part > whole
                  ? -((part - whole) / 2)
                  : static_cast<int64_t>(std::nearbyint(static_cast<double>(whole - part) / 2));
     };
-    const int64_t top = first(image.height, s[1]), left = first(image.width, s[2]);
+    const int64_t top = first(image.height, size_.height), left = first(image.width, size_.width);
     for (int64_t c = 0; c < 3; ++c)
-      for (int64_t y = top; y < top + s[1]; ++y)
-        for (int64_t x = left; x < left + s[2]; ++x) {
+      for (int64_t y = top; y < top + size_.height; ++y)
+        for (int64_t x = left; x < left + size_.width; ++x) {
           const bool inside = y >= 0 && y < image.height && x >= 0 && x < image.width;
           *out++ = inside ? image.pixels[static_cast<size_t>((y * image.width + x) * 3 + c)]
                           : uint8_t{0};
@@ -203,6 +245,7 @@ class Reader : public SampleReader {
 
   ImageFolder s_;
   std::vector<std::string> files_;
+  ImageSize size_;  // of samples
 };
 
 Dataset load(const std::any& settings, const LoadQuery& query) {
@@ -226,13 +269,12 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
     labels.resize(files.size(), static_cast<int32_t>(c));
   }
   const auto samples = static_cast<int64_t>(files.size());
-  auto reader = std::make_shared<Reader>(s, std::move(files));
-  const Shape image = reader->shape();
+  const ImageSize image = sample_size(s, files);
   NewTable targets({DType::i32, {samples}});
   std::ranges::copy(labels, targets.as<int32_t>().begin());
   Dataset d;
-  d.inputs = {.desc = {DType::u8, {samples, image[0], image[1], image[2]}}};
-  d.reader = std::move(reader);
+  d.inputs = {.desc = {DType::u8, {samples, 3, image.height, image.width}}};
+  d.reader = std::make_shared<Reader>(s, std::move(files), image);
   d.targets = std::move(targets).done();
   d.classes = static_cast<int64_t>(classes.size());
   d.class_names = classes;
@@ -241,8 +283,10 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
 }
 
 std::shared_ptr<const SampleReader> image_reader(const std::any& settings,
-                                                 std::vector<std::string> files) {
-  return std::make_shared<Reader>(std::any_cast<const ImageFolder&>(settings), std::move(files));
+                                                 std::vector<std::string> files,
+                                                 const Shape& sample) {
+  return std::make_shared<Reader>(std::any_cast<const ImageFolder&>(settings), std::move(files),
+                                  ImageSize{sample[1], sample[2]});
 }
 
 std::string torch(const std::any& settings, const LoadQuery& query) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,14 @@ struct Image {
 // Throws Error{data} if the image has another format, is damaged or cut short, announces more
 // pixels than PIL accepts, or has a format that this build omits. Thread: any.
 Image decode_image(std::span<const std::byte> bytes, const std::string& path);
+
+struct ImageSize {
+  int64_t height = 0, width = 0;
+  bool operator==(const ImageSize&) const = default;
+};
+// The size in the header of a JPEG or PNG file, of which `bytes` is the beginning; empty if there
+// are too few bytes, or it is no such file. Needs no library.
+std::optional<ImageSize> image_size(std::span<const std::byte> bytes);
 
 // Whether files with this extension are images that can be read: ".jpg", ".jpeg" or ".png", in any
 // case.

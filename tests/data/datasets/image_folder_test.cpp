@@ -116,6 +116,40 @@ TEST_CASE("image_folder: links that lead to a folder twice are refused, others a
   CHECK(has(why(), "are the same folder, through a symbolic link"));
 }
 
+TEST_CASE("image_folder: without a crop all images have one size, or two files are named") {
+  if (skip_without(reads_png(), "libpng")) return;
+  const Folder folder;
+  folder.write("a/1.png", black_png(6, 5));
+  folder.write("a/2.png", black_png(6, 5));
+  folder.write("b/3.png", black_png(6, 5));
+  const auto of = [&](const std::string& more) {
+    return load("image_folder", settings(folder, more)).inputs.sample();
+  };
+  const auto why = [&](const std::string& more) { return data_error([&] { of(more); }); };
+  CHECK(of("") == Shape{3, 5, 6});
+  CHECK(of(", resize: 10") == Shape{3, 10, 12});
+  const DatasetType& type = dataset_type("image_folder");
+  folder.write("b/4.png", black_png(12, 10));
+  CHECK(why("") == folder.file("a/1.png") + " has 6 x 5 pixels, but " + folder.file("b/4.png") +
+                       " has 12 x 10: all samples must have one size. Give height and width in "
+                       "`resize`, or `crop`");
+  CHECK(of(", resize: 10") == Shape{3, 10, 12});  // both
+  folder.write("b/5.png", black_png(5, 6));
+  CHECK(has(why(", resize: 10"), "1.png has 12 x 10 pixels after `resize`, but "));
+  CHECK(of(", crop: 4") == Shape{3, 4, 4});
+  // For predictions, samples have the size of the training data.
+  const auto reader =
+      type.image_reader(settings_of(type, settings(folder, "")),
+                        {folder.file("a/1.png"), folder.file("b/4.png")}, Shape{3, 5, 6});
+  std::vector<std::byte> out(90);
+  reader->read(0, out);
+  CHECK(has(data_error([&] { reader->read(1, out); }),
+            "4.png has 12 x 10 pixels, but the samples of this run have 6 x 5; resize it"));
+  folder.write("b/6.png", "no image");
+  std::filesystem::remove(folder.file("b/5.png"));
+  CHECK(has(why(", resize: 10"), "b/6.png is neither a JPEG nor a PNG image"));
+}
+
 TEST_CASE("image_folder: what is wrong") {
   const Folder folder, test;
   const auto why = [&](const std::string& more = ", crop: 4", Split split = Split::train) {
@@ -135,8 +169,7 @@ TEST_CASE("image_folder: what is wrong") {
   CHECK(has(data_error([&] { load("image_folder", "{path: /nowhere, crop: 4}"); }),
             "/nowhere cannot be read: No such file or directory"));
   const DatasetType& t = dataset_type("image_folder");
-  CHECK(has(complaint_of(t, "{path: x}"), "image_folder needs 'crop', or 'resize' with height"));
-  CHECK(has(complaint_of(t, "{path: x, resize: 4}"), "image_folder needs 'crop'"));
+  CHECK(complaint_of(t, "{path: x}") == "");
   CHECK(complaint_of(t, "{path: x, resize: [4, 5]}") == "");
   CHECK(has(complaint_of(t, "{path: x, crop: [1, 2, 3]}"), "'crop' must be one number or two"));
   CHECK(has(complaint_of(t, "{path: x, crop: 0}"), "'crop' must be between 1 and 16384"));

@@ -1,5 +1,8 @@
 #include "data/readers/image.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include <doctest/doctest.h>
 
 #include "../datasets/loading.h"
@@ -14,6 +17,31 @@ const std::string kImages = test_file("fixtures/images");
 
 Image decoded(const std::string& bytes) {
   return decode_image(std::as_bytes(std::span(bytes)), "x.img");
+}
+
+TEST_CASE("the size in a file's header is that of the decoded image") {
+  if (!reads_jpeg() || !reads_png()) {
+    MESSAGE("skipped: built without libjpeg-turbo or libpng");
+    return;
+  }
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(kImages)) {
+    if (!is_image_ending(entry.path().extension().string())) continue;
+    CAPTURE(entry.path().string());
+    const std::string bytes = read_file(entry.path().string());
+    const std::span<const std::byte> all = std::as_bytes(std::span(bytes));
+    const Image image = decoded(bytes);
+    CHECK(image_size(all) == ImageSize{image.height, image.width});
+    for (size_t cut = 0; cut < std::min<size_t>(bytes.size(), 800); ++cut) {
+      const auto size = image_size(all.first(cut));
+      const bool right = !size || size == ImageSize{image.height, image.width};
+      CHECK(right);
+    }
+  }
+  const auto of = [](const std::string& bytes) {
+    return image_size(std::as_bytes(std::span(bytes)));
+  };
+  CHECK_FALSE(of("GIF89a and more text than a header has"));
+  CHECK_FALSE(of(std::string("\xff\xd8\x00\x01\x02\x03\x04\x05\x06\x07\x08", 11)));
 }
 
 // Every kind of file, made and read by PIL and torchvision: tests/fixtures/images.py.
