@@ -1,6 +1,7 @@
 #include "data/sampler.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "base/fail.h"
@@ -37,6 +38,31 @@ Order reproducible_order(int64_t samples, bool shuffle, uint64_t seed, uint64_t 
   return permutation(samples, shuffle, seed + epoch);
 }
 
+WeightedDraws::WeightedDraws(std::span<const double> weights) {
+  double sum = 0;
+  for (const double w : weights) cumulative_.push_back(sum += w);
+  require(sum > 0, "some positive weight");
+  for (double& c : cumulative_) c /= sum;
+  cumulative_.back() = 1;
+}
+
+Order WeightedDraws::order(Generator& generator) const {
+  Order out{std::vector<uint32_t>(cumulative_.size())};
+  for (uint32_t& index : out.indices)
+    index = static_cast<uint32_t>(std::ranges::lower_bound(cumulative_, generator.next_double()) -
+                                  cumulative_.begin());
+  return out;
+}
+
+std::vector<double> class_weights(std::span<const int32_t> labels, std::span<const uint32_t> rows) {
+  std::vector<double> out(rows.empty() ? labels.size() : rows.size());
+  std::map<int32_t, double> counts;
+  const auto label = [&](size_t i) { return labels[rows.empty() ? i : rows[i]]; };
+  for (size_t i = 0; i < out.size(); ++i) ++counts[label(i)];
+  for (size_t i = 0; i < out.size(); ++i) out[i] = 1 / counts[label(i)];
+  return out;
+}
+
 int64_t SampleAssignment::of(int rank) const {
   switch (remainder) {
     case Remainder::exact:
@@ -51,7 +77,10 @@ int64_t SampleAssignment::of(int rank) const {
 
 Order distributed_order(const SampleAssignment& assignment, int rank, bool shuffle, uint64_t seed,
                         uint64_t epoch) {
-  const Order all = reproducible_order(assignment.samples, shuffle, seed, epoch);
+  return share_of(reproducible_order(assignment.samples, shuffle, seed, epoch), assignment, rank);
+}
+
+Order share_of(const Order& all, const SampleAssignment& assignment, int rank) {
   if (assignment.ranks == 1) return all;
   Order own{
       std::vector<uint32_t>(static_cast<size_t>(assignment.samples > 0 ? assignment.of(rank) : 0))};

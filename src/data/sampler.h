@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/generator.h"
@@ -25,6 +26,23 @@ Order loader_order(int64_t samples, bool shuffle, Generator& global);
 // generator seeded with seed + epoch.
 Order reproducible_order(int64_t samples, bool shuffle, uint64_t seed, uint64_t epoch);
 
+// torch.multinomial(weights, num_samples=N, replacement=True) of float64 weights [N], as
+// WeightedRandomSampler draws the samples of an epoch: two words of the generator each.
+class WeightedDraws {
+ public:
+  // REQUIRES: weights are not negative, and one is positive.
+  explicit WeightedDraws(std::span<const double> weights);
+  Order order(Generator& generator) const;
+
+ private:
+  std::vector<double> cumulative_;  // the last is 1
+};
+
+// The weight of each sample: 1 / the number of samples of its class, so that all classes that occur
+// are drawn equally often. labels: the class of each sample; rows: those that are trained on, in
+// order; empty: all.
+std::vector<double> class_weights(std::span<const int32_t> labels, std::span<const uint32_t> rows);
+
 // Sample assignment: each rank takes every `ranks`-th sample of the whole order.
 struct SampleAssignment {
   enum class Remainder {
@@ -42,6 +60,8 @@ struct SampleAssignment {
 // 0 unless given, whatever torch.manual_seed was; without set_epoch() its epoch stays 0.
 Order distributed_order(const SampleAssignment& assignment, int rank, bool shuffle, uint64_t seed,
                         uint64_t epoch);
+// The share of `rank` in any order of all samples. REQUIRES: as many as assignment.samples.
+Order share_of(const Order& all, const SampleAssignment& assignment, int rank);
 
 // Positions begin to end - 1.
 struct RowRange {

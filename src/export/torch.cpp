@@ -37,6 +37,7 @@ void check_evaluation(const Spec& spec) {
     fail(Fault::spec, "the PyTorch program has no `{}`; export with {}", key, without);
   };
   if (spec.data.validation.on()) refuse("data.validation", "data.validation=none");
+  if (!spec.data.sampler.empty()) refuse("data.sampler", "data.sampler=none");
   if (spec.early_stop.patience > 0) refuse("early_stop", "early_stop=none");
   if (spec.minutes) refuse("minutes", "minutes=none");
   if (spec.evaluate.every_steps > 0) refuse("evaluate.every_steps", "evaluate.every=1");

@@ -195,6 +195,24 @@ void make_loaders(SessionData& out, const Spec& spec, Diagnostics& d) {
   });
 }
 
+// Needs one class per sample.
+void prepare_sampler(SessionData& out, const Spec& spec, Diagnostics& d) {
+  const Dataset& train = out.train;
+  if (spec.data.sampler != "weighted") return;
+  if (!spec.data.shuffle)
+    return d.error(spec.at("data.sampler"),
+                   "'sampler: weighted' draws samples at random, which 'shuffle: false' forbids; "
+                   "leave out one of them");
+  if (train.classes == 0 || train.targets.sample().rank() > 0)
+    return d.error(
+        spec.at("data.sampler"),
+        fmt::format("'sampler: weighted' needs one class per sample, but the targets are "
+                    "{} {}",
+                    train.targets.sample().str(), name_of(train.targets.desc.dtype)));
+  if (train.made)
+    out.weighted.emplace(class_weights(values_of<int32_t>(train.targets), out.train_rows));
+}
+
 }  // namespace
 
 SessionData load_data(const RunSettings& settings, const SessionQuery& query, Diagnostics& d) {
@@ -206,6 +224,7 @@ SessionData load_data(const RunSettings& settings, const SessionQuery& query, Di
   } else {
     out = DataLoading(settings, query.sizes_only).run(d);
   }
+  if (d.ok()) prepare_sampler(out, settings.spec, d);
   if (d.ok()) make_loaders(out, settings.spec, d);
   out.train.description += query.data_note;
   return out;

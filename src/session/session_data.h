@@ -8,6 +8,7 @@
 
 #include "data/batch_loader.h"
 #include "data/dataset.h"
+#include "data/sampler.h"
 
 namespace dpt {
 
@@ -19,6 +20,8 @@ struct SessionData {
   bool validates = false;  // `test` is the validation set
   // The sample numbers that are trained on and evaluated, in order. Empty: all of the data set.
   std::vector<uint32_t> train_rows, test_rows;
+  // Draws the samples of an epoch for `sampler: weighted`; empty: each is taken once.
+  std::optional<WeightedDraws> weighted;
   // The test set of a run that validates, for an evaluation after its last step; empty: there is
   // none, or the spec does not ask for it.
   std::optional<Dataset> final_test;

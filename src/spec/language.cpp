@@ -362,6 +362,10 @@ KeyTable<DataSpec> data_keys(const Registries& v) {
       .optional("reshuffle", &DataSpec::reshuffle,
                 "whether each epoch has its own random order; false: all use the first epoch's")
       .usage("DistributedSampler.set_epoch", "data: {reshuffle: false}")
+      .choice("sampler", &DataSpec::sampler, {"weighted"},
+              "weighted: draws as many samples as there are, with replacement, so that all classes "
+              "are equally frequent; none: each sample once")
+      .usage("torch.utils.data.WeightedRandomSampler", "data: {sampler: weighted}")
       .optional("drop_last", &DataSpec::drop_last, "whether to drop a smaller last batch")
       .usage("DataLoader(drop_last)", "data: {drop_last: true}")
       .optional("pad", &DataSpec::pad,

@@ -12,6 +12,12 @@ Order of_samples(const Session& s, Order order) {
   return order;
 }
 
+// An order with replacement for all ranks, drawn by seed and epoch.
+Order drawn_order(const WeightedDraws& draws, uint64_t seed) {
+  Generator generator(seed);
+  return draws.order(generator);
+}
+
 }  // namespace
 
 Order make_order(RankState& rank, int64_t epoch) {
@@ -19,19 +25,22 @@ Order make_order(RankState& rank, int64_t epoch) {
   const DataSpec& data = s.settings.spec.data;
   const auto epoch_index = static_cast<uint64_t>(data.reshuffle ? epoch : 0);
   const Topology& topology = s.devices.topology;
+  const auto* draws = s.data.weighted ? &*s.data.weighted : nullptr;
+  const auto seed = static_cast<uint64_t>(s.settings.spec.seed);
   if (topology.reproducible) {
     draw_base_seed(rank.generator);
+    if (draws) return of_samples(s, drawn_order(*draws, seed + epoch_index));
     return of_samples(s,
-                      reproducible_order(s.data.train_samples(), data.shuffle,
-                                         static_cast<uint64_t>(s.settings.spec.seed), epoch_index));
+                      reproducible_order(s.data.train_samples(), data.shuffle, seed, epoch_index));
   }
   if (topology.per_replica_sampling) {
     // As with DistributedSampler, the seed is 0 whatever torch.manual_seed was.
     draw_base_seed(rank.generator);
-    return of_samples(
-        s, distributed_order(s.batches.train->assignment(),
-                             topology.replica(rank.number() * topology.workers_per_rank()),
-                             data.shuffle, 0, epoch_index));
+    const int replica = topology.replica(rank.number() * topology.workers_per_rank());
+    const SampleAssignment& assignment = s.batches.train->assignment();
+    return of_samples(s,
+                      draws ? share_of(drawn_order(*draws, epoch_index), assignment, replica)
+                            : distributed_order(assignment, replica, data.shuffle, 0, epoch_index));
   }
   const bool kept = data.shuffle && !data.reshuffle;
   Order order;
@@ -39,7 +48,12 @@ Order make_order(RankState& rank, int64_t epoch) {
     order = std::move(rank.order);
   } else {
     rank.drawn_by = rank.generator;
-    order = of_samples(s, loader_order(s.data.train_samples(), data.shuffle, rank.generator));
+    if (draws) {
+      draw_base_seed(rank.generator);
+      order = of_samples(s, draws->order(rank.generator));
+    } else {
+      order = of_samples(s, loader_order(s.data.train_samples(), data.shuffle, rank.generator));
+    }
   }
   // A fixed order is drawn before the first loader exists, and every loader draws a base seed.
   if (kept) draw_base_seed(rank.generator);

@@ -36,6 +36,38 @@ TEST_CASE("the reproducible order is torch.randperm of seed + epoch") {
         "4c226c41bdd65c9e11fe47eba8358cefb5c375b9699b1c912586a2125168af52");
 }
 
+// WeightedRandomSampler(1 / counts[labels], 12) of PyTorch 2.15.
+TEST_CASE("weighted draws are torch.multinomial's with replacement") {
+  const std::vector<int32_t> labels{0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2};
+  const WeightedDraws draws(class_weights(labels, {}));
+  Generator five(5);
+  CHECK(draws.order(five).indices == Indices{7, 4, 6, 5, 4, 10, 7, 8, 10, 6, 6, 5});
+  Generator loader(3);  // torch.manual_seed(3), and a DataLoader for each epoch
+  draw_base_seed(loader);
+  CHECK(draws.order(loader).indices == Indices{5, 9, 3, 9, 7, 3, 6, 6, 9, 3, 7, 6});
+  draw_base_seed(loader);
+  CHECK(draws.order(loader).indices == Indices{11, 1, 2, 7, 11, 2, 7, 7, 0, 4, 6, 1});
+  CHECK(loader.next_double() == doctest::Approx(0.4325).epsilon(1e-4));  // as it was printed
+  std::vector<int32_t> many;
+  for (int32_t i = 0; i < 100003; ++i) many.push_back(i % 7 % 3);
+  Generator one(1);
+  CHECK(sha256_of(WeightedDraws(class_weights(many, {})).order(one).indices) ==
+        "8ea08b0bf78db14212d629d6230bf290c299d55f599431c3b755e10b42282c72");
+}
+
+TEST_CASE("class weights are those of the rows that are trained on") {
+  const std::vector<int32_t> labels{0, 1, 1, 2, -100};
+  const std::vector<uint32_t> rows{2, 1, 0};
+  CHECK(class_weights(labels, rows) == std::vector<double>{0.5, 0.5, 1});
+  CHECK(class_weights(labels, {}) == std::vector<double>{1, 0.5, 0.5, 1, 1});
+}
+
+TEST_CASE("ranks share any order as they share a permutation") {
+  const Order all{{4, 4, 0, 2, 1}};
+  CHECK(share_of(all, {.samples = 5, .ranks = 2}, 0).indices == Indices{4, 0, 1});
+  CHECK(share_of(all, {.samples = 5, .ranks = 2}, 1).indices == Indices{4, 2});
+}
+
 TEST_CASE("too many samples to shuffle are refused") {
   CHECK_THROWS_AS(reproducible_order(int64_t{1} << 32, true, 0, 0), Error);
 }
