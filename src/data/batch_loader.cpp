@@ -94,10 +94,18 @@ GatherKernels reference_gathers() {
   return {.u8 = plain_u8, .u8_table = plain_u8_table, .f32 = plain_copy};
 }
 
+bool mixes(std::span<const Choice> transforms) {
+  return std::ranges::any_of(transforms,
+                             [](const Choice& t) { return type_of(t).mixing != nullptr; });
+}
+
 BatchLoader::BatchLoader(Dataset dataset, std::span<const Choice> transforms,
                          std::span<const Choice> target_transforms, const GatherKernels& gathers,
-                         Split split)
-    : dataset_(std::move(dataset)), gathers_(gathers), split_(split) {
+                         Split split, std::vector<uint32_t> training_rows)
+    : dataset_(std::move(dataset)),
+      gathers_(gathers),
+      split_(split),
+      training_rows_(std::move(training_rows)) {
   require(dataset_.inputs.size() == dataset_.targets.size(),
           "inputs and targets of different counts");
   for (const Table* t : {&dataset_.inputs, &dataset_.targets})
@@ -107,12 +115,16 @@ BatchLoader::BatchLoader(Dataset dataset, std::span<const Choice> transforms,
   prepare_targets(target_transforms);
 }
 
-// Collects the random transforms and returns the others. The others may run first, because they
-// change each element by itself; the colors that random transforms paint with are converted the
-// same way.
+// Collects the random transforms and returns the others that apply before colors change. These may
+// run before crops and flips, because they change each element by itself; the colors that random
+// transforms paint with are converted the same way.
 std::vector<Choice> BatchLoader::take_random(std::span<const Choice> transforms) {
   std::vector<Choice> others;
   TensorDesc sample{dataset_.inputs.desc.dtype, dataset_.inputs.sample()};
+  const auto changes_colors = [](const Choice& t) { return type_of(t).colors != nullptr; };
+  const auto jitter = split_ == Split::train
+                          ? std::ranges::find_if(transforms, changes_colors) - transforms.begin()
+                          : std::ssize(transforms);
   for (size_t i = 0; i < transforms.size(); ++i) {
     const TransformType& type = type_of(transforms[i]);
     const std::any& settings = transforms[i].settings;
@@ -123,38 +135,72 @@ std::vector<Choice> BatchLoader::take_random(std::span<const Choice> transforms)
            type.name, sample.shape.str());
     const std::string why = type.refuses ? type.refuses(settings, sample) : "";
     if (!why.empty()) fail(Fault::spec, "transform '{}': {}", type.name, why);
-    if (type.random.change == nullptr) {
-      others.push_back(transforms[i]);
+    if (!type.draws()) {
+      (std::cmp_less(i, jitter) ? others : after_jitter_).push_back(transforms[i]);
       continue;
     }
+    const DType from = others.empty() ? sample.dtype : DType::f32;
     const Shape shape =
         type.random.shape ? type.random.shape(settings, sample.shape) : sample.shape;
     if (split_ == Split::train || shape != sample.shape)
-      add_change(transforms, i, shape[0], others.empty() ? sample.dtype : DType::f32);
+      add_random(transforms, i, static_cast<size_t>(jitter), shape, from);
     sample.shape = shape;
   }
   input_ = {DType::f32, sample.shape};
   return others;
 }
 
-// Adds a random transform. Its fill colors go through the element-wise transforms after it, as
-// pixels do. from: the dtype of elements at its position in the list.
-void BatchLoader::add_change(std::span<const Choice> transforms, size_t index, int64_t channels,
-                             DType from) {
-  if (random_.count == augment::Changes::kMost)
+// image: the shape after the transform. from: the dtype of elements at its position in the list.
+void BatchLoader::add_random(std::span<const Choice> transforms, size_t index, size_t jitter,
+                             const Shape& image, DType from) {
+  const TransformType& type = type_of(transforms[index]);
+  const std::any& settings = transforms[index].settings;
+  if (type.mixing != nullptr) {
+    if (mixings_.empty()) mixing_index_ = index;
+    mixings_.push_back(type.mixing(settings));
+    if (mixings_.back().kind == Mixing::Kind::cutmix && image.rank() != 3)
+      fail(Fault::spec,
+           "transform 'cutmix' is for images [channels, height, width], but the data set's samples "
+           "are {}",
+           image.str());
+  } else if (type.colors != nullptr) {
+    if (jitter_) fail(Fault::spec, "transform '{}' may be listed once only", type.name);
+    if (from == DType::u8)
+      fail(Fault::spec, "transform '{}' takes values from 0 to 1; list 'to_tensor' before it",
+           type.name);
+    jitter_ = type.colors(settings);
+    jitter_index_ = index;
+  } else if (index < jitter) {
+    add_change(transforms, index, jitter, image[0], from, random_, colours_);
+  } else {
+    const augment::Change change = type.random.change(settings);
+    if (!std::holds_alternative<augment::Erasing>(change) &&
+        !std::holds_alternative<augment::Cutout>(change))
+      fail(Fault::spec, "list transform '{}' before '{}'", type.name,
+           type_of(transforms[jitter]).name);
+    add_change(transforms, index, transforms.size(), image[0], from, painted_, painted_colours_);
+  }
+}
+
+// Adds a random transform. Its fill colors go through the element-wise transforms between it and
+// `end`, as pixels do.
+void BatchLoader::add_change(std::span<const Choice> transforms, size_t index, size_t end,
+                             int64_t channels, DType from, augment::Changes& changes,
+                             std::vector<float>& colours) {
+  if (changes.count == augment::Changes::kMost)
     fail(Fault::spec, "more than {} random transforms", augment::Changes::kMost);
   const TransformType& type = type_of(transforms[index]);
   const std::any& settings = transforms[index].settings;
-  random_.all[random_.count++] = {type.random.change(settings), index};
+  changes.all[changes.count++] = {type.random.change(settings), index};
   const std::vector<double> fill =
       type.random.fill ? type.random.fill(settings) : std::vector<double>{0};
   std::vector<Choice> later;
-  for (const Choice& t : transforms.subspan(index))
-    if (type_of(t).random.change == nullptr) later.push_back(t);
+  for (const Choice& t : transforms.subspan(index, end - index))
+    if (!type_of(t).draws()) later.push_back(t);
   for (int64_t c = 0; c < channels; ++c) {
     float colour = static_cast<float>(fill[fill.size() == 1 ? 0 : static_cast<size_t>(c)]);
     apply_all(later, &colour, 1, c, from);
-    colours_.push_back(colour);
+    colours.push_back(colour);
   }
 }
 
@@ -209,6 +255,17 @@ void BatchLoader::prepare_targets(std::span<const Choice> transforms) {
   targets_ = dataset_.targets.data;
   target_ = {dataset_.targets.desc.dtype, dataset_.targets.sample()};
   target_step_ = dataset_.targets.step();
+  if (mixes() && (dataset_.classes == 0 || target_.shape.rank() > 0))
+    fail(Fault::spec,
+         "transforms 'mixup' and 'cutmix' need one class per sample, but the targets are {} {}",
+         target_.shape.str(), name_of(target_.dtype));
+  if (mixes() && transforms.empty()) {
+    const auto classes = static_cast<size_t>(dataset_.classes);
+    target_ = {DType::f32, {dataset_.classes}};
+    of_class_.assign(classes * classes, 0);
+    for (size_t c = 0; c < classes; ++c) of_class_[c * classes + c] = 1;
+    return;
+  }
   if (transforms.empty()) return;
   const Table table = without_overlap(dataset_.targets);
   // There are few classes, so each one's target is computed once. Other targets are transformed all
@@ -295,27 +352,91 @@ std::shared_ptr<std::byte[]> BatchLoader::read(std::span<const uint32_t> rows) c
   return out;
 }
 
+void BatchLoader::finish(uint32_t number, const AugmentSeed& augment_seed, float* x) const {
+  const Shape& image = input_.shape;
+  const auto all = static_cast<size_t>(image.elements());
+  jitter_colors(draw_jitter(*jitter_, augment_seed, number, jitter_index_), image[0], {x, all});
+  const size_t pixels = all / static_cast<size_t>(image[0]);
+  for (int64_t c = 0; c < image[0]; ++c)
+    apply_all(after_jitter_, x + static_cast<size_t>(c) * pixels, pixels, c, DType::f32);
+  if (painted_.count == 0) return;
+  augment::Frame frame;
+  augment::make_frame(painted_, image[1], image[2], augment_seed.seed, augment_seed.epoch, number,
+                      frame);
+  for (int64_t c = 0; c < image[0]; ++c)
+    for (int32_t p = 0; p < frame.patches; ++p)
+      paint(frame, frame.patch[p],
+            painted_colours_[static_cast<size_t>(frame.patch[p].colour * image[0] + c)],
+            x + static_cast<size_t>(c) * pixels);
+}
+
+void BatchLoader::make(std::span<const uint32_t> rows, const AugmentSeed& augment_seed,
+                       const std::byte* base, bool staged, float* out) const {
+  const size_t features = elements(input_);
+  if (random_.count > 0) {
+    draw_frames(rows, augment_seed, base, staged, out);
+  } else {
+    float* to = out;
+    size_t done = 0;
+    in_blocks(rows, [&](std::span<int64_t> block) {
+      if (staged) std::iota(block.begin(), block.end(), done);
+      if (!maps_.empty())
+        gather_bytes(base, block, to);
+      else
+        gathers_.f32(reinterpret_cast<const float*>(base), block.data(), block.size(), features,
+                     to);
+      to += block.size() * features;
+      done += block.size();
+    });
+  }
+  for (size_t i = 0; i < rows.size() && jitter_; ++i)
+    finish(rows[i], augment_seed, out + i * features);
+}
+
+MixDraw BatchLoader::mix_of(uint32_t row, const AugmentSeed& augment_seed) const {
+  const bool image = input_.shape.rank() == 3;
+  return draw_mix(mixings_, augment_seed, row, mixing_index_,
+                  training_rows_.empty() ? static_cast<size_t>(size()) : training_rows_.size(),
+                  image ? input_.shape[1] : 0, image ? input_.shape[2] : 0);
+}
+
+uint32_t BatchLoader::partner(uint32_t row, const AugmentSeed& augment_seed) const {
+  const MixDraw draw = mix_of(row, augment_seed);
+  if (!draw.mixed) return row;
+  return training_rows_.empty() ? static_cast<uint32_t>(draw.partner)
+                                : training_rows_[draw.partner];
+}
+
 void BatchLoader::inputs(std::span<const uint32_t> rows, float* out,
                          const AugmentSeed& augment_seed, const std::byte* staged) const {
   require(input_.dtype == DType::f32, "inputs are not f32");
   std::shared_ptr<std::byte[]> made;
   if (dataset_.reader && staged == nullptr) {
-    made = read(rows);
+    std::vector<uint32_t> wanted;
+    for (const uint32_t row : rows) {
+      wanted.push_back(row);
+      if (mixes()) wanted.push_back(partner(row, augment_seed));
+    }
+    made = read(wanted);
     staged = made.get();
   }
-  const std::byte* const base = staged != nullptr ? staged : inputs_.get();
-  if (random_.count > 0) return draw_frames(rows, augment_seed, base, staged != nullptr, out);
+  const std::byte* base = staged != nullptr ? staged : inputs_.get();
+  if (!mixes()) return make(rows, augment_seed, base, staged != nullptr, out);
   const size_t features = elements(input_);
-  size_t done = 0;
-  in_blocks(rows, [&](std::span<int64_t> block) {
-    if (staged != nullptr) std::iota(block.begin(), block.end(), done);
-    if (!maps_.empty())
-      gather_bytes(base, block, out);
-    else
-      gathers_.f32(reinterpret_cast<const float*>(base), block.data(), block.size(), features, out);
-    out += block.size() * features;
-    done += block.size();
-  });
+  const auto bytes = static_cast<size_t>(dataset_.inputs.sample().elements());  // of u8
+  thread_local std::vector<float> other;  // kept, because a training step must not allocate
+  other.resize(features);
+  const bool image = input_.shape.rank() == 3;
+  for (const uint32_t& row : rows) {
+    const uint32_t with = partner(row, augment_seed);
+    make({&row, 1}, augment_seed, base, staged != nullptr, out);
+    if (staged != nullptr) base += bytes;
+    make({&with, 1}, augment_seed, base, staged != nullptr, other.data());
+    if (staged != nullptr) base += bytes;
+    mix_inputs(mix_of(row, augment_seed), other, image ? input_.shape[1] : 0,
+               image ? input_.shape[2] : 0, {out, features});
+    out += features;
+  }
 }
 
 void BatchLoader::inputs(std::span<const uint32_t> rows, int32_t* out) const {
@@ -323,7 +444,8 @@ void BatchLoader::inputs(std::span<const uint32_t> rows, int32_t* out) const {
   copy_rows(as<int32_t>(inputs_), dataset_.inputs.step(), rows, elements(input_), out);
 }
 
-void BatchLoader::targets(std::span<const uint32_t> rows, float* out) const {
+void BatchLoader::targets(std::span<const uint32_t> rows, float* out,
+                          const AugmentSeed& augment_seed) const {
   require(target_.dtype == DType::f32, "targets are not f32");
   const size_t features = elements(target_);
   if (of_class_.empty()) {
@@ -334,8 +456,15 @@ void BatchLoader::targets(std::span<const uint32_t> rows, float* out) const {
     return;
   }
   const auto* labels = as<int32_t>(targets_);
-  for (const uint32_t row : rows)
-    out = std::copy_n(&of_class_[static_cast<size_t>(labels[row]) * features], features, out);
+  const auto of_row = [&](uint32_t row) {
+    return std::span(of_class_).subspan(static_cast<size_t>(labels[row]) * features, features);
+  };
+  for (const uint32_t row : rows) {
+    std::ranges::copy(of_row(row), out);
+    if (mixes())
+      mix_targets(mix_of(row, augment_seed), of_row(partner(row, augment_seed)), {out, features});
+    out += features;
+  }
 }
 
 void BatchLoader::targets(std::span<const uint32_t> rows, int32_t* out) const {
@@ -345,6 +474,7 @@ void BatchLoader::targets(std::span<const uint32_t> rows, int32_t* out) const {
 
 std::string BatchLoader::not_stored() const {
   if (dataset_.reader) return "samples are read on the way";
+  if (jitter_ || mixes()) return "color_jitter, mixup and cutmix are computed there";
   return "";
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,11 +36,13 @@ GatherKernels reference_gathers();
 class BatchLoader {
  public:
   // If `split` is for evaluation, random transforms are omitted, except that a crop still changes
-  // the size. Throws Error{spec} if a transform does not fit the data. REQUIRES: the choices are
-  // entries of transform_table() and target_transform_table().
+  // the size. training_rows: the samples that others are mixed with; empty: all. Throws Error{spec}
+  // if a transform does not fit the data. REQUIRES: the choices are entries of transform_table()
+  // and target_transform_table().
   BatchLoader(Dataset dataset, std::span<const Choice> transforms,
               std::span<const Choice> target_transforms,
-              const GatherKernels& gathers = reference_gathers(), Split split = Split::train);
+              const GatherKernels& gathers = reference_gathers(), Split split = Split::train,
+              std::vector<uint32_t> training_rows = {});
 
   const Dataset& dataset() const { return dataset_; }
   int64_t size() const { return dataset_.size(); }
@@ -49,13 +52,19 @@ class BatchLoader {
 
   // Writes the transformed inputs or targets of `rows`. turn: seed and epoch of random transforms.
   // staged: for data sets with a reader, the samples of `rows`, one after another; null: the reader
-  // is called here. REQUIRES: `out` has room for rows.size() samples, and the element type is that
-  // of input() or target().
+  // is called here. If mixes(), each is followed by its partner(). REQUIRES: `out` has room for
+  // rows.size() samples, and the element type is that of input() or target().
   void inputs(std::span<const uint32_t> rows, float* out, const AugmentSeed& augment_seed = {},
               const std::byte* staged = nullptr) const;
   void inputs(std::span<const uint32_t> rows, int32_t* out) const;
-  void targets(std::span<const uint32_t> rows, float* out) const;
+  void targets(std::span<const uint32_t> rows, float* out,
+               const AugmentSeed& augment_seed = {}) const;
   void targets(std::span<const uint32_t> rows, int32_t* out) const;
+
+  // Whether samples are mixed with others, so that classes are probabilities.
+  bool mixes() const { return !mixings_.empty(); }
+  // The sample that `row` is mixed with, which may be itself. REQUIRES: mixes().
+  uint32_t partner(uint32_t row, const AugmentSeed& augment_seed) const;
 
   // The data set as stored in memory, for a backend that gathers by itself. Valid as long as the
   // BatchLoader.
@@ -85,7 +94,10 @@ class BatchLoader {
 
   void prepare_inputs(std::span<const Choice> transforms);
   std::vector<Choice> take_random(std::span<const Choice> transforms);
-  void add_change(std::span<const Choice> transforms, size_t index, int64_t channels, DType from);
+  void add_change(std::span<const Choice> transforms, size_t index, size_t end, int64_t channels,
+                  DType from, augment::Changes& changes, std::vector<float>& colours);
+  void add_random(std::span<const Choice> transforms, size_t index, size_t jitter,
+                  const Shape& image, DType from);
   void prepare_maps(std::span<const Choice> transforms, int64_t channels);
   void prepare_targets(std::span<const Choice> transforms);
   // Converts rows of `features` bytes; arguments as in GatherKernels.
@@ -98,6 +110,12 @@ class BatchLoader {
   void draw_frames(std::span<const uint32_t> numbers, const AugmentSeed& augment_seed,
                    const std::byte* base, bool staged, float* out) const;
   std::shared_ptr<std::byte[]> read(std::span<const uint32_t> rows) const;
+  // Samples before they are mixed; base: as for draw_frames().
+  void make(std::span<const uint32_t> rows, const AugmentSeed& augment_seed, const std::byte* base,
+            bool staged, float* out) const;
+  // Changes the colors of a sample, and what follows that.
+  void finish(uint32_t number, const AugmentSeed& augment_seed, float* x) const;
+  MixDraw mix_of(uint32_t row, const AugmentSeed& augment_seed) const;
 
   Dataset dataset_;
   GatherKernels gathers_;
@@ -105,8 +123,16 @@ class BatchLoader {
   TensorDesc input_, target_;
   int64_t target_step_ = 0;  // elements between the beginnings of consecutive samples of targets_
   augment::Changes random_;
-  std::vector<float> colours_;  // colors that random_ paints with, [random_.count, channels]
-  std::vector<ByteMap> maps_;   // one for all channels, or one per channel
+  std::vector<float> colours_;         // colors that random_ paints with, [random_.count, channels]
+  std::optional<ColorJitter> jitter_;  // random changes of colors, after random_
+  uint64_t jitter_index_ = 0;          // in the list of transforms
+  std::vector<Choice> after_jitter_;   // element-wise transforms that follow it
+  augment::Changes painted_;           // random changes that follow it, which paint only
+  std::vector<float> painted_colours_;
+  std::vector<Mixing> mixings_;
+  uint64_t mixing_index_ = 0;                   // of the first in the list of transforms
+  std::vector<uint32_t> training_rows_;         // partners; empty: all samples
+  std::vector<ByteMap> maps_;                   // one for all channels, or one per channel
   std::shared_ptr<const std::byte[]> inputs_;   // the data set's, or f32 after transforms
   std::shared_ptr<const std::byte[]> targets_;  // the same for targets
   std::vector<float> of_class_;  // [classes, target]: if target transforms turn classes into values

@@ -15,6 +15,8 @@
 
 #include "base/error.h"
 #include "base/tensor.h"
+#include "data/color_jitter.h"
+#include "data/mixing.h"
 #include "graph/formulas/augment.h"
 #include "spec/registry_entry.h"
 
@@ -166,7 +168,16 @@ struct TransformType : RegistryEntry {
     // `transforms` and PyTorch's random numbers. Empty if nothing changes in an evaluation.
     std::string (*torch)(const std::any& settings, Split split) = nullptr;
   } random{};
+  // For random changes of colors; `apply` and `random.change` are null then.
+  ColorJitter (*colors)(const std::any& settings) = nullptr;
+  // For mixtures of two samples; `apply` and `random.change` are null then.
+  Mixing (*mixing)(const std::any& settings) = nullptr;
+  // Whether the transform draws random numbers in training.
+  bool draws() const { return random.change != nullptr || colors != nullptr || mixing != nullptr; }
 };
+
+// Whether some transform mixes samples, so that classes become probabilities in training.
+bool mixes(std::span<const Choice> transforms);
 
 // A transform under `data.target_transforms:`, such as one_hot: class -> f32 [classes].
 struct TargetTransformType : RegistryEntry {

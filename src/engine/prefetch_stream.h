@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -23,8 +24,10 @@ class PrefetchStream {
                  const Topology& topology, int rank);
 
   // Starts a pass. `order`: sample numbers in the order of this rank's pass. Batches before `first`
-  // are skipped.
-  void begin(std::span<const uint32_t> order, int64_t first = 0);
+  // are skipped. partner: a sample that is made after each, for loaders that mix (BatchLoader);
+  // empty: none.
+  void begin(std::span<const uint32_t> order, int64_t first = 0,
+             const std::function<uint32_t(uint32_t)>& partner = {});
   // Waits for a batch. Returns the inputs of `shards`, consecutive shards of one worker, one sample
   // after another. Valid until give_back() with the same arguments. Throws TeamBroken, and errors
   // of the reading threads.
@@ -33,7 +36,7 @@ class PrefetchStream {
 
  private:
   struct Part {
-    // The first sample's index in the rank's batch, and the number of samples.
+    // The first sample's index in the rank's batch, and the number of samples, with partners.
     size_t first = 0, count = 0;
   };
   Part& part(int64_t batch, int micro, int64_t shard);

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_random(const Choice& transform) { return type_of<TransformType>(transform).random.change != nullptr; }
+bool is_random(const Choice& transform) { return type_of<TransformType>(transform).draws(); }
 
 LoadQuery query_of(const Spec& spec, Split split) {
   LoadQuery out{.split = split, .folder = fs::path(spec.path).parent_path().string()};

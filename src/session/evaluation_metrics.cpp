@@ -208,7 +208,7 @@ namespace {
 
 // Whether the targets are class indices, so that there is an accuracy.
 bool by_classes(const RunSettings& settings, const SessionData& data) {
-  return settings.loss->classes && data.loader->target().dtype == DType::i32;
+  return settings.loss->classes && data.test_loader->target().dtype == DType::i32;
 }
 
 std::vector<Located<std::string>> wanted(const RunSettings& settings, const SessionData& data) {

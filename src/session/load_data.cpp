@@ -72,7 +72,7 @@ class DataLoading {
         loss_(*settings.loss),
         query_{.folder = std::filesystem::path(spec_.path).parent_path().string(),
                .sizes_only = sizes_only} {
-    if (loss_.ignore_index && spec_.data.target_transforms.empty())
+    if (loss_.ignore_index && spec_.data.target_transforms.empty() && !mixes(spec_.data.transforms))
       query_.ignore_index = loss_.ignore_index(spec_.loss.settings);
   }
 
@@ -165,7 +165,7 @@ void check_evaluated_set(const SessionData& out) {
   if (out.test_loader->input() != out.loader->input())
     fail(Fault::data, "the {} samples are {}, but the training samples are {}", set,
          out.test_loader->input().shape.str(), out.loader->input().shape.str());
-  if (out.test_loader->target() != out.loader->target())
+  if (!out.loader->mixes() && out.test_loader->target() != out.loader->target())
     fail(Fault::data, "the {} targets are {} {}, but the training targets are {} {}", set,
          out.test_loader->target().shape.str(), name_of(out.test_loader->target().dtype),
          out.loader->target().shape.str(), name_of(out.loader->target().dtype));
@@ -180,10 +180,11 @@ void make_loaders(SessionData& out, const Spec& spec, Diagnostics& d) {
   const GatherKernels gather{
       .u8 = simd.gather_u8, .u8_table = simd.gather_u8_table, .f32 = simd.gather_f32};
   report_spec_error(d, spec.at("data.transforms"), [&] {
-    out.loader.emplace(out.train, data.transforms, data.target_transforms, gather);
+    out.loader.emplace(out.train, data.transforms, data.target_transforms, gather, Split::train,
+                       out.train_rows);
     if (!out.test) return;
     const bool random = std::ranges::any_of(data.transforms, [](const Choice& t) {
-      return static_cast<const TransformType*>(t.what)->random.change != nullptr;
+      return static_cast<const TransformType*>(t.what)->draws();
     });
     // Samples of one data set are transformed once.
     if (!out.test_rows.empty() && !random)

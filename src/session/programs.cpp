@@ -35,7 +35,7 @@ ModelQuery model_query(const Session& s, const std::vector<int>& placement, int6
   const bool train = purpose != Purpose::test;
   ModelQuery q;
   q.input = batch_of(s.data.loader->input(), rows);
-  q.target = batch_of(s.data.loader->target(), rows);
+  q.target = batch_of(train ? s.data.loader->target() : s.data.test_loader->target(), rows);
   q.mode = {.training = train,
             .torch_masks = s.settings.spec.random == "torch",
             .deferred_batch_norm = s.devices.pipeline && s.devices.pipeline->deferred_batch_norm};

@@ -99,12 +99,23 @@ class Worker : private StepLoop {
     seconds_ = 0;
   }
 
+  void begin_prefetch() {
+    const BatchLoader& loader = *session_.data.loader;
+    std::function<uint32_t(uint32_t)> partner;
+    if (loader.mixes())
+      partner = [&loader, seed = AugmentSeed{static_cast<uint64_t>(session_.settings.spec.seed),
+                                             static_cast<uint64_t>(epoch_)}](uint32_t row) {
+        return loader.partner(row, seed);
+      };
+    rank_.train->begin(rank_.order.indices, begun_, partner);
+  }
+
   void epoch() {
     begun_s_ = now_s();
     if (done_ == 0) begin_epoch();
     begun_ = done_;
     if (reporter_) reporter_->begin_epoch(epoch_ + 1, done_);
-    if (first_of_rank_ && rank_.train) rank_.train->begin(rank_.order.indices, begun_);
+    if (first_of_rank_ && rank_.train) begin_prefetch();
     rank_.team.rank_barrier(worker_);
     times_before_ = times();
     data_wait_.begin_epoch(times_before_.data, times_before_.seconds);

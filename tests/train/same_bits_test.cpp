@@ -237,13 +237,35 @@ TEST_CASE("random transforms are the same in every mode, without reproducible sh
   CHECK(data_of(one.weights) != data_of(run({"cores=1", "seed=1"}, shards).weights));
 }
 
+TEST_CASE("mixed samples, changed colors and weighted draws are the same in every mode") {
+  const std::vector<std::string> augmented = {
+      "data.dataset.synthetic_images.shape=[3,6,6]",
+      "data.transforms=[{random_crop: {padding: 1}}, to_tensor, {color_jitter: {brightness: 0.4, "
+      "contrast: 0.4, saturation: 0.4, hue: 0.1}}, {normalize: {mean: 0.5, std: 0.5}}, "
+      "{random_erasing: {p: 0.5}}, {mixup: 0.4}, {cutmix: 1}]",
+      "data.sampler=weighted", "data.validation=0.2"};
+  const auto run = [&](std::vector<std::string> how, const std::string& more) {
+    how.insert(how.begin(), augmented.begin(), augmented.end());
+    return run_spec(spec(more), how);
+  };
+  const std::string shards = "reproducible: {shards: 4}\naccumulate: 2\n";
+  const Ran one = run({"cores=1"}, shards);
+  CHECK(has(one.metrics, "accuracy\": "));  // evaluations have classes, not probabilities
+  same(one, run({"cores=3"}, shards));
+  same(one, run({"parallel=dp", "devices=4", "cores=1"}, shards));
+  if (kCanFork) same(one, run({"parallel=ddp", "devices=2", "cores=2"}, shards));
+  same(run({"cores=2"}, ""), run({"parallel=dp", "devices=2", "cores=1"}, ""));
+  CHECK(data_of(one.weights) != data_of(run({"cores=1", "data.sampler=none"}, shards).weights));
+}
+
 TEST_CASE("images that are decoded ahead of the steps end in the same bits in every mode") {
   if (skip_without(reads_jpeg() && reads_png(), "libjpeg-turbo and libpng")) return;
   const std::string folder = test_file("fixtures/images");
+  std::string more;
   const auto run = [&](std::vector<std::string> how) {
     how.push_back("data.dataset={image_folder: {path: " + folder + ", test_path: " + folder +
                   ", resize: 12, crop: 10}}");
-    how.emplace_back("data.transforms=[{random_crop: {padding: 1}}, to_tensor]");
+    how.push_back("data.transforms=[{random_crop: {padding: 1}}, to_tensor" + more + "]");
     how.emplace_back("data.batch_size=4");  // 10 images: 4, 4, 2
     return run_spec(spec("reproducible: {shards: 4}\n"), how);
   };
@@ -253,6 +275,13 @@ TEST_CASE("images that are decoded ahead of the steps end in the same bits in ev
   same(one, run({"parallel=dp", "devices=3", "cores=1"}));
   same(one, run({"cores=2", "accumulate=1"}));
   if (kCanFork) same(one, run({"parallel=ddp", "devices=4", "cores=1"}));
+  const std::string classes = "model[5].linear=2";
+  const Ran plain = run({"cores=1", classes});
+  more = ", {mixup: 1}";  // each with its partner
+  const Ran mixed = run({"cores=1", classes});
+  CHECK(data_of(mixed.weights) != data_of(plain.weights));
+  same(mixed, run({"parallel=dp", "devices=3", "cores=1", classes}));
+  if (kCanFork) same(mixed, run({"parallel=ddp", "devices=4", "cores=1", classes}));
 }
 
 TEST_CASE("an image that is damaged ends the run with its name") {

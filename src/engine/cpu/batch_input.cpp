@@ -43,7 +43,8 @@ void CpuBatchInput::targets(Binding& b, int group, const StepInput& input, size_
   if (loader_.target().dtype == DType::i32)
     loader_.targets(rows, reinterpret_cast<int32_t*>(b.target()));
   else
-    loader_.targets(rows, reinterpret_cast<float*>(b.target()));
+    loader_.targets(rows, reinterpret_cast<float*>(b.target()),
+                    {static_cast<uint64_t>(worker_.session.settings.spec.seed), input.epoch});
 }
 
 }  // namespace dpt

@@ -44,7 +44,7 @@ void StagedInput::make_rows(const StepInput& step, size_t micro, PrefetchStream*
   if (loader.target().dtype == DType::i32)
     loader.targets(order, reinterpret_cast<int32_t*>(target));
   else
-    loader.targets(order, reinterpret_cast<float*>(target));
+    loader.targets(order, reinterpret_cast<float*>(target), {request_.seed, step.epoch});
 }
 
 size_t StagedInput::make(const StepInput& input, bool again) {
