@@ -1,18 +1,15 @@
 // dptrain runs DIR...: prints one table for many runs.
-#include <charconv>
-#include <cstdlib>
 #include <filesystem>
 #include <set>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "base/fail.h"
 #include "base/files.h"
-#include "base/status_line.h"
 #include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/terminal_text.h"
 #include "report/runs_table.h"
 #include "session/session.h"
 
@@ -20,18 +17,6 @@ namespace dpt::commands {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Characters per line: the environment variable COLUMNS, or else the terminal's width; 0 (no limit)
-// without a terminal.
-size_t text_width() {
-  if (const char* columns = std::getenv("COLUMNS")) {
-    const std::string_view text = columns;
-    size_t n = 0;
-    std::from_chars(text.data(), text.data() + text.size(), n);
-    if (n > 0) return n;
-  }
-  return static_cast<size_t>(terminal_columns(STDOUT_FILENO, 0));
-}
 
 // The run's path; relative to the directory if only one was given ("." for the directory itself).
 std::string name_of(const std::string& run, const std::string& directory, bool only) {

@@ -1,7 +1,6 @@
 // dptrain watch RUN: shows a run while it trains.
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <string>
@@ -20,6 +19,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/run_argument.h"
+#include "cli/terminal_text.h"
 #include "report/metrics_follower.h"
 #include "report/run_environment.h"
 #include "report/watch_view.h"
@@ -34,18 +34,6 @@ constexpr int kPollsOfState = 5;    // between two looks at the run's lock
 
 double utc_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-// Whether text in UTF-8 can be shown, by the variables that decide on it.
-bool shows_utf8() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
-    if (!value || !*value) continue;
-    const std::string_view locale = value;
-    return locale.find("UTF-8") != locale.npos || locale.find("utf8") != locale.npos ||
-           locale.find("utf-8") != locale.npos;
-  }
-  return false;
 }
 
 TextChartSize terminal_size() {

@@ -1,0 +1,141 @@
+// dptrain data SPEC: what the data sets of a run hold.
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "base/stdout.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/data_text.h"
+#include "cli/spec_argument.h"
+#include "cli/terminal_text.h"
+#include "data/contact_sheet.h"
+#include "data/sampler.h"
+#include "data/tables.h"
+#include "formats/png.h"
+#include "session/load_data.h"
+
+namespace dpt::commands {
+namespace {
+
+constexpr int64_t kMostDecoded = 1000;  // samples whose values are read one by one
+
+// The training samples in the order of a first epoch, as with `reproducible`.
+std::vector<uint32_t> first_samples(const SessionData& data, const Spec& spec, int64_t most) {
+  std::vector<uint32_t> out;
+  if (data.weighted) {
+    Generator generator(static_cast<uint64_t>(spec.seed));
+    out = data.weighted->order(generator).indices;
+  } else {
+    out = reproducible_order(data.train_samples(), spec.data.shuffle,
+                             static_cast<uint64_t>(spec.seed), 0)
+              .indices;
+  }
+  out.resize(static_cast<size_t>(std::min(most, std::ssize(out))));
+  if (!data.train_rows.empty())
+    for (uint32_t& row : out) row = data.train_rows[row];
+  return out;
+}
+
+// The class of a sample, or its first value.
+std::string label_of(const Dataset& d, uint32_t row) {
+  if (d.targets.sample().elements() == 0) return "";
+  const auto first = static_cast<size_t>(row) * static_cast<size_t>(d.targets.step());
+  if (d.classes == 0) return fmt::format("{:.3g}", values_of<float>(d.targets)[first]);
+  if (d.targets.sample().rank() > 0) return "";  // one per pixel
+  const int32_t c = values_of<int32_t>(d.targets)[first];
+  const bool named = c >= 0 && std::cmp_less(c, d.class_names.size());
+  return named ? d.class_names[static_cast<size_t>(c)] : std::to_string(c);
+}
+
+// The class with the largest share of a mixed sample: "0.72 coat".
+std::string label_of_mixed(const SessionData& data, uint32_t row, const AugmentSeed& seed) {
+  std::vector<float> shares(static_cast<size_t>(data.loader->target().shape.elements()));
+  data.loader->targets({&row, 1}, shares.data(), seed);
+  const auto most = std::ranges::max_element(shares);
+  const auto c = static_cast<size_t>(most - shares.begin());
+  const std::vector<std::string>& names = data.train.class_names;
+  return fmt::format("{:.2f} {}", *most, c < names.size() ? names[c] : std::to_string(c));
+}
+
+void write_sheet(const std::string& path, const SessionData& data, const Spec& spec, int count) {
+  const AugmentSeed seed{.seed = static_cast<uint64_t>(spec.seed), .epoch = 0};
+  const std::vector<uint32_t> rows = first_samples(data, spec, count);
+  std::vector<std::string> labels;
+  for (const uint32_t row : rows)
+    labels.push_back(data.loader->mixes() ? label_of_mixed(data, row, seed)
+                                          : label_of(data.train, row));
+  const ContactSheet sheet = contact_sheet(*data.loader, rows, labels, seed);
+  write_text(path, png_file(sheet.pixels, sheet.height, sheet.width));
+  print_stdout("\n{}: {} x {} pixels, {} training samples after transforms\n", path, sheet.width,
+               sheet.height, rows.size());
+}
+
+// Of some training samples, evenly spread.
+ValueRange range_after_transforms(const SessionData& data, const Spec& spec) {
+  const BatchLoader& loader = *data.loader;
+  const int64_t samples = data.train_samples(), count = std::min<int64_t>(samples, 256);
+  std::vector<float> x(static_cast<size_t>(loader.input().shape.elements()));
+  ValueRange out;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<uint32_t>(i * samples / count);
+    const uint32_t row = data.train_rows.empty() ? at : data.train_rows[at];
+    loader.inputs({&row, 1}, x.data(), {.seed = static_cast<uint64_t>(spec.seed), .epoch = 0});
+    for (const float v : x) out.add(static_cast<double>(v));
+  }
+  return out;
+}
+
+SessionData data_of(const Spec& spec) {
+  Diagnostics d;
+  const RunSettings settings = make_settings(spec, d);
+  if (d.ok()) {
+    SessionData out = load_data(settings, {.runs = false}, d);
+    if (d.ok()) return out;
+  }
+  throw BadSpec{d.render()};
+}
+
+int run_data(const std::vector<std::string>& words) {
+  Arguments arguments(
+      "data",
+      "Prints what the data of a spec holds: samples, classes, ranges of values, missing values.\n"
+      "Of images in files at most 1000 of each set are decoded.");
+  SpecArgument argument;
+  std::string sheet;
+  int count = 64;
+  argument.add_to(arguments);
+  arguments.text("--sheet FILE", sheet,
+                 "a PNG file for a picture of the first training samples after transforms, images "
+                 "only");
+  arguments.number("--samples N", count, 1, 1024, "how many samples --sheet shows");
+  arguments.parse(words);
+  const LoadedSpec loaded = load(argument);
+  const Spec& spec = loaded.spec;
+  const SessionData data = data_of(spec);
+  const size_t width = text_width();
+  const DataTextStyle style{.columns = width > 0 ? width : 80, .ascii = !shows_utf8()};
+  const auto print = [&](const std::string& name, const Dataset& set,
+                         std::span<const uint32_t> rows) {
+    print_stdout("{}{}", name == "training" ? "" : "\n",
+                 data_text(name, set, summarize(set, rows, kMostDecoded), style));
+  };
+  print("training", data.train, data.train_rows);
+  if (data.loader->input().dtype == DType::f32)
+    print_stdout("{}",
+                 transformed_text(data.loader->input(), range_after_transforms(data, spec), style));
+  if (data.test) print(std::string(data.evaluated_set()), *data.test, data.test_rows);
+  if (data.final_test) print("test", *data.final_test, {});
+  if (!sheet.empty()) write_sheet(sheet, data, spec, count);
+  return 0;
+}
+
+}  // namespace
+
+Command data() {
+  return {.name = "data", .summary = "print what the data of a spec holds", .run = run_data};
+}
+
+}  // namespace dpt::commands

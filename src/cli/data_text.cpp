@@ -1,0 +1,233 @@
+#include "cli/data_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/count.h"
+#include "base/utf8.h"
+
+namespace dpt {
+namespace {
+
+constexpr size_t kMostRows = 40, kMostFrequent = 20, kNarrowestName = 8, kGap = 2;
+
+// Number of characters, one byte each where the text is not UTF-8.
+size_t length_of(std::string_view text) {
+  size_t out = 0;
+  for (; !text.empty(); ++out) text.remove_prefix(std::max<size_t>(1, utf8_length(text)));
+  return out;
+}
+
+// At most `columns` characters; the last one says that some are missing.
+std::string shortened(const std::string& text, size_t columns) {
+  std::string out;
+  size_t count = 0;
+  for (std::string_view rest = text; !rest.empty(); ++count) {
+    const size_t bytes = std::max<size_t>(1, utf8_length(rest));
+    if (count + 1 >= columns && bytes < rest.size()) return out + "~";
+    const std::string_view character = rest.substr(0, bytes);
+    out += utf8_length(rest) == 0 || is_control(character) ? "?" : std::string(character);
+    rest.remove_prefix(bytes);
+  }
+  return out;
+}
+
+// Lines of at most `columns` characters, broken at spaces; `indent` begins the first line, two
+// spaces the others.
+std::string wrapped(const std::string& text, size_t columns, const std::string& indent = "") {
+  std::string out, line = indent;
+  bool empty = true;
+  for (size_t at = 0; at < text.size();) {
+    const size_t space = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, space - at);
+    at = space + 1;
+    if (!empty && length_of(line) + 1 + length_of(word) > columns) {
+      out += line + "\n";
+      line = "  ";
+      empty = true;
+    }
+    line += (empty ? "" : " ") + word;
+    empty = false;
+  }
+  return out + line + "\n";
+}
+
+// A table whose first column has names, left-aligned, and whose others are right-aligned. Names are
+// shortened, and the last columns left out, until the lines fit.
+class TextTable {
+ public:
+  explicit TextTable(std::vector<std::string> header) { add(std::move(header)); }
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+
+  // The width of all lines, after fit().
+  size_t width() const {
+    size_t out = 0;
+    for (size_t i = 0; i < widths_.size(); ++i) out += widths_[i] + (i > 0 ? kGap : 0);
+    return out;
+  }
+  void fit(size_t columns) {
+    widths_.assign(rows_[0].size(), 0);
+    for (const auto& row : rows_)
+      for (size_t i = 0; i < row.size(); ++i) widths_[i] = std::max(widths_[i], length_of(row[i]));
+    while (widths_.size() > 2 && width() - widths_[0] + kNarrowestName > columns)
+      widths_.pop_back();
+    if (width() > columns) {
+      const size_t rest = width() - widths_[0];
+      widths_[0] = columns > rest + kNarrowestName ? columns - rest : kNarrowestName;
+    }
+  }
+  std::string line(size_t row) const {
+    std::string out;
+    for (size_t i = 0; i < widths_.size(); ++i) {
+      const std::string text = i == 0 ? shortened(rows_[row][i], widths_[i]) : rows_[row][i];
+      const std::string fill(widths_[i] - std::min(widths_[i], length_of(text)), ' ');
+      out += i == 0 ? text + fill : std::string(kGap, ' ') + fill + text;
+    }
+    return out;
+  }
+  size_t rows() const { return rows_.size(); }
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<size_t> widths_;
+};
+
+// fraction: of `columns` characters, in eighths of a block.
+std::string bar(double fraction, size_t columns, bool ascii) {
+  constexpr std::string_view kEighths[] = {"",       "\u258f", "\u258e", "\u258d",
+                                           "\u258c", "\u258b", "\u258a", "\u2589"};
+  const auto eighths =
+      static_cast<size_t>(std::lround(fraction * 8 * static_cast<double>(columns)));
+  if (ascii) return std::string((eighths + 4) / 8, '#');
+  std::string out;
+  for (size_t i = 0; i < eighths / 8; ++i) out += "\u2588";
+  return out.append(kEighths[eighths % 8]);
+}
+
+std::string without_spaces(std::string line) {
+  line.resize(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+// Of classes that are the next characters of a text, the character.
+std::string class_name(const Dataset& d, size_t c) {
+  if (!d.class_names.empty()) return d.class_names[c];
+  if (c >= d.characters.size()) return std::to_string(c);
+  const char character = d.characters[c];
+  if (character == '\n') return "line break";
+  if (character < ' ' || character > '~')
+    return fmt::format("byte {}", static_cast<int>(static_cast<unsigned char>(character)));
+  return fmt::format("'{}'", character);
+}
+
+std::string classes_text(const Dataset& d, const DataSummary& s, const DataTextStyle& style) {
+  constexpr size_t kNarrowestBar = 6, kWidestBar = 60;
+  const int64_t all = std::reduce(s.classes.begin(), s.classes.end());
+  const int64_t most = std::ranges::max(s.classes);
+  std::vector<size_t> shown(s.classes.size());
+  std::iota(shown.begin(), shown.end(), size_t{0});
+  const bool many = shown.size() > kMostRows;
+  if (many) {
+    std::ranges::stable_sort(shown,
+                             [&](size_t a, size_t b) { return s.classes[a] > s.classes[b]; });
+    shown.resize(kMostRows);
+  }
+  TextTable table({many ? "class (most frequent)" : "class",
+                   d.targets.sample().rank() > 0 ? "targets" : "samples", "share"});
+  for (const size_t c : shown)
+    table.add({class_name(d, c), fmt::format("{}", s.classes[c]),
+               fmt::format("{:.1f} %", 100 * static_cast<double>(s.classes[c]) /
+                                           static_cast<double>(std::max<int64_t>(1, all)))});
+  constexpr size_t kRoom = kGap + kNarrowestBar;
+  table.fit(std::max(style.columns, kRoom) - kRoom);
+  const size_t used = table.width() + kGap;
+  const size_t left = std::min(style.columns - std::min(style.columns, used), kWidestBar);
+  std::string out = "\n" + without_spaces(table.line(0));
+  for (size_t row = 1; row < table.rows(); ++row) {
+    const auto count = static_cast<double>(s.classes[shown[row - 1]]);
+    const double fraction = most > 0 ? count / static_cast<double>(most) : 0;
+    out +=
+        without_spaces(table.line(row) + std::string(kGap, ' ') + bar(fraction, left, style.ascii));
+  }
+  if (many) {
+    const auto least = std::ranges::min_element(s.classes);
+    out += wrapped(
+        fmt::format("and {} more classes; the rarest is '{}' with {}", s.classes.size() - kMostRows,
+                    class_name(d, static_cast<size_t>(least - s.classes.begin())),
+                    counted(*least, "sample")),
+        style.columns);
+  }
+  if (s.ignored > 0)
+    out +=
+        wrapped(fmt::format("{} not counted: the loss ignores them", counted(s.ignored, "target")),
+                style.columns);
+  return out;
+}
+
+std::string ranges_text(const std::string& title, const std::vector<DataSummary::Values>& values,
+                        const DataTextStyle& style) {
+  const auto number = [](double x) { return fmt::format("{:.4g}", x); };
+  const bool broken = std::ranges::any_of(
+      values, [](const DataSummary::Values& v) { return v.range.broken() > 0; });
+  std::vector<std::string> header{title, "min", "max", "mean", "std"};
+  if (broken) header.insert(header.begin() + 1, "not finite");
+  TextTable table(header);
+  for (size_t i = 0; i < std::min(values.size(), kMostRows); ++i) {
+    const ValueRange& r = values[i].range;
+    std::vector<std::string> row{values[i].name, number(r.min()), number(r.max()), number(r.mean()),
+                                 number(r.std())};
+    if (broken) row.insert(row.begin() + 1, fmt::format("{}", r.broken()));
+    table.add(std::move(row));
+  }
+  table.fit(style.columns);
+  std::string out = "\n";
+  for (size_t row = 0; row < table.rows(); ++row) out += without_spaces(table.line(row));
+  if (values.size() > kMostRows) out += fmt::format("and {} more\n", values.size() - kMostRows);
+  return out;
+}
+
+std::string missing_text(const DataSummary& s) {
+  std::string out = "missing values in the file: ";
+  for (size_t i = 0; i < s.missing.size(); ++i)
+    out += fmt::format("{}{} {}", i > 0 ? ", " : "", s.missing[i].column, s.missing[i].fields);
+  return out;
+}
+
+}  // namespace
+
+std::string data_text(const std::string& name, const Dataset& d, const DataSummary& s,
+                      const DataTextStyle& style) {
+  std::string out =
+      wrapped(fmt::format("{} set: {}, {} {} before transforms", name, counted(s.samples, "sample"),
+                          d.inputs.sample().str(), name_of(d.inputs.desc.dtype)),
+              style.columns) +
+      wrapped(d.description, style.columns, "  ");
+  if (!s.classes.empty()) out += classes_text(d, s, style);
+  if (!s.targets.empty()) out += ranges_text("target", s.targets, style);
+  out += ranges_text("input", s.inputs, style);
+  if (s.read < s.samples)
+    out += wrapped(fmt::format("ranges are those of {} of the {}, evenly spread", s.read,
+                               counted(s.samples, "sample")),
+                   style.columns);
+  if (!s.missing.empty()) out += wrapped(missing_text(s), style.columns);
+  if (d.tokens > 0)
+    out += wrapped(fmt::format("{} of {} occur", s.tokens_used, counted(d.tokens, "token")),
+                   style.columns);
+  return out;
+}
+
+std::string transformed_text(const TensorDesc& sample, const ValueRange& r,
+                             const DataTextStyle& style) {
+  return wrapped(
+      fmt::format("after transforms: {} {}, from {:.4g} to {:.4g}, mean {:.4g}, "
+                  "standard deviation {:.4g}",
+                  sample.shape.str(), name_of(sample.dtype), r.min(), r.max(), r.mean(), r.std()),
+      style.columns);
+}
+
+}  // namespace dpt

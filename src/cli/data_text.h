@@ -1,0 +1,24 @@
+// The text of `dptrain data`.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "data/summary.h"
+
+namespace dpt {
+
+struct DataTextStyle {
+  size_t columns = 80;  // of a line; tables and bars are made to fit, if it is at least 40
+  bool ascii = false;   // bars of # instead of blocks
+};
+
+// A set of a run: its size, its classes with bars, ranges of its values. name: "training".
+std::string data_text(const std::string& name, const Dataset& dataset, const DataSummary& summary,
+                      const DataTextStyle& style);
+
+// "after transforms: [1, 28, 28] f32, from -0.42 to 2.82, mean 0.001, standard deviation 1"
+std::string transformed_text(const TensorDesc& sample, const ValueRange& range,
+                             const DataTextStyle& style);
+
+}  // namespace dpt

@@ -1,0 +1,52 @@
+// What a data set holds: counts of classes, ranges of values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace dpt {
+
+// Of numbers that are added one by one (Welford, 1962).
+class ValueRange {
+ public:
+  void add(double x);
+  int64_t count() const { return count_; }    // of finite numbers
+  int64_t broken() const { return broken_; }  // numbers that are not finite
+  double min() const { return min_; }
+  double max() const { return max_; }
+  double mean() const { return mean_; }
+  double std() const;  // of the population
+
+ private:
+  int64_t count_ = 0, broken_ = 0;
+  double min_ = 0, max_ = 0, mean_ = 0, squares_ = 0;
+};
+
+struct DataSummary {
+  struct Values {
+    std::string name;  // "channel 0", or a column's name
+    ValueRange range;
+  };
+  struct Missing {
+    std::string column;
+    int64_t fields = 0;
+  };
+  int64_t samples = 0;
+  int64_t read = 0;  // samples whose inputs were read; the others would have to be decoded
+  std::vector<Values> inputs, targets;  // targets: of values; empty: they are classes
+  std::vector<int64_t> classes;         // targets of each class; empty: they are values
+  int64_t ignored = 0;                  // targets that are no class
+  std::vector<Missing> missing;         // input columns with fields without a value in the file
+  int64_t tokens_used = 0;              // different tokens that occur
+};
+
+// rows: the samples of the set; empty: all. Reads all samples in memory, and at most `most_read`,
+// evenly spread, of those that are read one by one. REQUIRES: dataset.made. Throws Error{data}.
+DataSummary summarize(const Dataset& dataset, std::span<const uint32_t> rows, int64_t most_read);
+
+}  // namespace dpt

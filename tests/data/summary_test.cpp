@@ -1,0 +1,88 @@
+#include "data/summary.h"
+
+#include <cmath>
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include "data/datasets/loading.h"
+
+namespace dpt {
+namespace {
+
+TEST_CASE("a range has the population's deviation, and counts what is not finite") {
+  ValueRange r;
+  for (const double x : {1.0, 3.0, 5.0}) r.add(x);
+  r.add(std::numeric_limits<double>::quiet_NaN());
+  r.add(std::numeric_limits<double>::infinity());
+  CHECK(r.count() == 3);
+  CHECK(r.broken() == 2);
+  CHECK(r.min() == 1);
+  CHECK(r.max() == 5);
+  CHECK(r.mean() == 3);
+  CHECK(r.std() == doctest::Approx(std::sqrt(8.0 / 3)).epsilon(1e-12));
+  CHECK(ValueRange().std() == 0);
+}
+
+TEST_CASE("columns have their names, classes their counts, missing fields their columns") {
+  const Folder folder;
+  folder.write("t.csv", "a,kind,y\n1,x,up\n,z,down\n3,,up\n5,x,up\n");
+  const Dataset d = load("csv", "{path: t.csv, classes: auto, categories: kind, missing: mean}",
+                         Split::train, folder.path());
+  const DataSummary all = summarize(d, {}, 1);
+  CHECK(all.samples == 4);
+  CHECK(all.read == 4);
+  CHECK(all.classes == std::vector<int64_t>{1, 3});
+  REQUIRE(all.inputs.size() == 3);
+  CHECK(all.inputs[0].name == "a");
+  CHECK(all.inputs[0].range.mean() == 3);
+  CHECK(all.inputs[2].name == "kind=z");
+  REQUIRE(all.missing.size() == 2);
+  CHECK(all.missing[0].column == "a");
+  CHECK(all.missing[1].fields == 1);
+  const std::vector<uint32_t> rows{1, 3};
+  const DataSummary some = summarize(d, rows, 1);
+  CHECK(some.samples == 2);
+  CHECK(some.classes == std::vector<int64_t>{1, 1});
+  CHECK(some.inputs[0].range.max() == 5);
+}
+
+TEST_CASE("of samples that are read one by one some are read") {
+  struct Reader : SampleReader {
+    void read(uint32_t row, std::span<std::byte> out) const override {
+      std::ranges::fill(out, static_cast<std::byte>(row));
+    }
+  };
+  Dataset d;
+  d.inputs = {.desc = {DType::u8, {100, 3, 2, 2}}};
+  NewTable targets({DType::i32, {100}});
+  std::ranges::fill(targets.as<int32_t>(), 0);
+  targets.as<int32_t>()[5] = -100;
+  d.targets = std::move(targets).done();
+  d.classes = 1;
+  d.reader = std::make_shared<Reader>();
+  const DataSummary s = summarize(d, {}, 10);
+  CHECK(s.read == 10);
+  CHECK(s.inputs.size() == 3);
+  CHECK(s.inputs[1].name == "channel 1");
+  CHECK(s.inputs[1].range.max() == 90);
+  CHECK(s.ignored == 1);
+  CHECK(s.classes == std::vector<int64_t>{99});
+}
+
+TEST_CASE("values of targets and tokens") {
+  const Folder folder;
+  folder.write("x", npy<int32_t>("<i4", "(2, 3)", {0, 4, 4, 0, 1, 4}));
+  folder.write("y", npy<float>("<f4", "(2, 2)", {1, 10, 3, 30}));
+  const DataSummary s =
+      summarize(load("npy", "{inputs: x, targets: y}", Split::train, folder.path()), {}, 10);
+  CHECK(s.tokens_used == 3);
+  CHECK(s.inputs[0].name == "all numbers");
+  CHECK(s.inputs[0].range.max() == 4);
+  CHECK(s.classes.empty());
+  REQUIRE(s.targets.size() == 1);
+  CHECK(s.targets[0].range.mean() == 11);
+}
+
+}  // namespace
+}  // namespace dpt
