@@ -70,8 +70,8 @@ void same(OnnxGraph& to, const GraphNode& n) {
   for (const ValueId v : n.in) in.push_back(to[v]);
   to.set(n.out[0], to.add(kName, std::move(in)));
 }
-constexpr char kAdd[] = "Add", kRelu[] = "Relu", kSelu[] = "Selu", kSigmoid[] = "Sigmoid",
-               kTanh[] = "Tanh", kHardSwish[] = "HardSwish";
+constexpr char kAdd[] = "Add", kMul[] = "Mul", kRelu[] = "Relu", kSelu[] = "Selu",
+               kSigmoid[] = "Sigmoid", kTanh[] = "Tanh", kHardSwish[] = "HardSwish";
 
 void leaky_relu(OnnxGraph& to, const GraphNode& n) {
   const auto alpha = static_cast<float>(settings<formula::LeakyRelu>(n).negative_slope);
@@ -83,6 +83,25 @@ void elu(OnnxGraph& to, const GraphNode& n) {
 }
 void relu6(OnnxGraph& to, const GraphNode& n) {
   to.set(n.out[0], to.add("Clip", {to[n.in[0]], to.number(0), to.number(6)}));
+}
+void hardtanh(OnnxGraph& to, const GraphNode& n) {
+  const auto& s = settings<formula::Hardtanh>(n);
+  to.set(n.out[0], to.add("Clip", {to[n.in[0]], to.number(s.min_val), to.number(s.max_val)}));
+}
+void hardsigmoid(OnnxGraph& to, const GraphNode& n) {
+  to.set(n.out[0], to.add("HardSigmoid", {to[n.in[0]]}, {{"alpha", 1.0F / 6}, {"beta", 0.5F}}));
+}
+// Operator set 17 has no Mish.
+void mish(OnnxGraph& to, const GraphNode& n) {
+  const std::string x = to[n.in[0]];
+  to.set(n.out[0], to.add("Mul", {x, to.add("Tanh", {to.add("Softplus", {x})})}));
+}
+void glu(OnnxGraph& to, const GraphNode& n) {
+  const int dim = settings<Glu>(n).dim;
+  const int64_t half = to.shape(n.out[0])[dim];
+  const std::vector<std::string> parts = to.add_several(
+      "Split", {to[n.in[0]], to.integers({half, half})}, {{"axis", int64_t{dim}}}, 2);
+  to.set(n.out[0], to.add("Mul", {parts[0], to.add("Sigmoid", {parts[1]})}));
 }
 void silu(OnnxGraph& to, const GraphNode& n) {
   const std::string x = to[n.in[0]];
@@ -167,6 +186,13 @@ void pad(OnnxGraph& to, const GraphNode& n) {
   to.set(n.out[0], to.add("Pad", {to[n.in[0]], to.integers(pads), to.number(s.value)}));
 }
 
+void permute(OnnxGraph& to, const GraphNode& n) {
+  const auto& order = settings<Permute>(n).order;
+  to.set(n.out[0],
+         to.add("Transpose", {to[n.in[0]]},
+                {{"perm", Extents(order.begin(), order.begin() + to.shape(n.in[0]).rank())}}));
+}
+
 void reshape(OnnxGraph& to, const GraphNode& n) {
   const auto shape = to.shape(n.out[0]).extents();
   Extents extents(shape.begin(), shape.end());
@@ -177,6 +203,12 @@ void reshape(OnnxGraph& to, const GraphNode& n) {
 constexpr OnnxOperator kOperators[] = {{"linear", linear},
                                        {"attention", attention},
                                        {"add", same<kAdd>},
+                                       {"multiply", same<kMul>},
+                                       {"hardtanh", hardtanh},
+                                       {"hardsigmoid", hardsigmoid},
+                                       {"mish", mish},
+                                       {"glu", glu},
+                                       {"permute", permute},
                                        {"relu", same<kRelu>},
                                        {"selu", same<kSelu>},
                                        {"sigmoid", same<kSigmoid>},

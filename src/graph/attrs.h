@@ -21,6 +21,13 @@ struct ReluMask {     // matmul_relu_gradient: about the linear layer that wrote
 struct Softmax {
   int dim = 1;  // dimension, counted from 0 with the batch dimension included; never 0
 };
+struct Glu {
+  int dim = 1;  // dimension that is halved
+};
+struct Permute {
+  // Dimension i of the result is dimension order[i] of x. order[0] = 0: the batch stays in front.
+  std::array<int, Shape::kMaxRank> order{0, 1, 2, 3, 4, 5};
+};
 struct LayerNorm {
   int dims = 1;  // how many of the last dimensions are normalized
   double eps = 1e-5;

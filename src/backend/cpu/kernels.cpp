@@ -42,7 +42,7 @@ void append(std::vector<KernelType>& list, const std::vector<KernelType>& more) 
 std::vector<KernelType> list_for(Bf16Products products) {
   std::vector<KernelType> out = linear_kernels(products);
   for (auto* more : {&attention_kernels, &batch_norm_kernels, &half_kernels, &elementwise_kernels,
-                     &image_kernels})
+                     &gated_kernels, &image_kernels})
     append(out, more());
   append(out, gemm_convolution_kernels(products));
   append(out, onednn_kernels());

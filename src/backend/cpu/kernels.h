@@ -23,6 +23,7 @@ std::vector<KernelType> attention_kernels();
 std::vector<KernelType> batch_norm_kernels();
 std::vector<KernelType> half_kernels();
 std::vector<KernelType> elementwise_kernels();
+std::vector<KernelType> gated_kernels();
 std::vector<KernelType> image_kernels();
 std::vector<KernelType> gemm_convolution_kernels(Bf16Products products);
 std::vector<KernelType> onednn_kernels();

@@ -8,6 +8,7 @@
 //   static constexpr ActivationRow kRow
 //   T value(T x, T... parameters)
 //   T gradient(T x or y, T dy, T... parameters)
+//   const char* refuses() const, optional: what is wrong with the parameters; null: nothing
 // Its name in activations.h makes the layer, the operators, the kernels of CPUs and GPUs, and the
 // line of an exported program.
 #pragma once

@@ -5,8 +5,11 @@
 #include "graph/formulas/activations/elu.h"
 #include "graph/formulas/activations/gelu.h"
 #include "graph/formulas/activations/gelu_tanh.h"
+#include "graph/formulas/activations/hardsigmoid.h"
 #include "graph/formulas/activations/hardswish.h"
+#include "graph/formulas/activations/hardtanh.h"
 #include "graph/formulas/activations/leaky_relu.h"
+#include "graph/formulas/activations/mish.h"
 #include "graph/formulas/activations/relu.h"
 #include "graph/formulas/activations/relu6.h"
 #include "graph/formulas/activations/selu.h"
@@ -23,7 +26,7 @@ struct ActivationList {
 };
 
 using Activations = ActivationList<Relu, LeakyRelu, Elu, Selu, Gelu, GeluTanh, Silu, Sigmoid, Tanh,
-                                   Softplus, Hardswish, Relu6>;
+                                   Softplus, Hardswish, Relu6, Mish, Hardtanh, Hardsigmoid>;
 
 // Index of an activation in the table.
 template <class A, class... F>

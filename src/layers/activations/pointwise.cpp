@@ -19,6 +19,10 @@ struct PointwiseLayer : F {
                      p.positive ? Rule<double>(kPositive) : Rule<double>());
     return out;
   }
+  static void check(const PointwiseLayer& layer, const Owner& owner, Diagnostics& d) {
+    if constexpr (requires { layer.refuses(); })
+      if (const char* wrong = layer.refuses()) d.error(owner.where, wrong);
+  }
   ValueId build(GraphBuilder& g, ValueId x) const {
     if constexpr (formula::kParametersOf < F >> 0)
       return g.apply(F::kRow.name, {x}, static_cast<const F&>(*this));

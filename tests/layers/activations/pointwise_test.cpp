@@ -119,4 +119,35 @@ TEST_CASE("hardswish keeps the shape and has no keys") {
         "error: layer 'hardswish' takes no settings");
 }
 
+TEST_CASE("mish and hardsigmoid keep the shape and have no keys") {
+  CHECK(lowered("model: [mish, hardsigmoid]", real({2, 3, 4})) ==
+        "0.mish f32[2, 3, 4] = mish(input)\n"
+        "1.hardsigmoid f32[2, 3, 4] = hardsigmoid(0.mish)\n");
+  CHECK(torch_layer("model: [mish]", {2, 3}) == "nn.Mish()");
+  CHECK(torch_layer("model: [hardsigmoid]", {2, 3}) == "nn.Hardsigmoid()");
+  CHECK(complaint(lowered("model: [{mish: 1}]", real({2, 3}))) ==
+        "error: layer 'mish' takes no settings");
+}
+
+TEST_CASE("hardtanh hands its settings to the operator and to PyTorch") {
+  ModelText text("model: [hardtanh, {hardtanh: {min_val: 0, max_val: 4}}]");
+  REQUIRE(text.diagnostics.ok());
+  const Graph graph = build_graph(
+      text.spec, {.input = real({2, 3}), .loss = false, .differentiate = false}, text.diagnostics);
+  const auto& usual = std::any_cast<const formula::Hardtanh&>(graph.nodes[0].attrs);
+  const auto& given = std::any_cast<const formula::Hardtanh&>(graph.nodes[1].attrs);
+  CHECK(usual.min_val == -1);
+  CHECK(usual.max_val == 1);
+  CHECK(given.min_val == 0);
+  CHECK(given.max_val == 4);
+  CHECK(torch_layer("model: [hardtanh]", {2, 3}) == "nn.Hardtanh()");
+  CHECK(torch_layer("model: [{hardtanh: {min_val: 0, max_val: 4}}]", {2, 3}) ==
+        "nn.Hardtanh(min_val=0.0, max_val=4.0)");
+}
+
+TEST_CASE("hardtanh refuses bounds in the wrong order") {
+  CHECK(complaint(lowered("model: [{hardtanh: {min_val: 1, max_val: 1}}]", real({2, 3}))) ==
+        "error: max_val must be larger than min_val, as in torch");
+}
+
 }  // namespace dpt

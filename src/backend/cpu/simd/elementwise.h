@@ -71,7 +71,8 @@ struct ElementwiseKernels {
   void (*prelu)(const float* x, const float* w, size_t step, float* y, size_t n);
   void (*prelu_gradient)(const float* dy, const float* x, const float* w, size_t step, float* dx,
                          size_t n);
-  void (*add)(const float* a, const float* b, float* y, size_t n);  // y may be a
+  void (*add)(const float* a, const float* b, float* y, size_t n);       // y may be a or b
+  void (*multiply)(const float* a, const float* b, float* y, size_t n);  // y may be a or b
   // y[i] = x[i] * (mask[i] * scale).
   void (*masked)(const float* x, const float* mask, float* y, size_t n, float scale);
   void (*masked_u8)(const float* x, const uint8_t* mask, float* y, size_t n, float scale);

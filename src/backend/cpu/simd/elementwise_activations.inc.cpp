@@ -66,6 +66,12 @@ void add(const float* a, const float* b, float* y, size_t n) {
              __attribute__((always_inline)) { at.put(y + i, at.get(a + i) + at.get(b + i)); });
 }
 
+void multiply(const float* a, const float* b, float* y, size_t n) {
+  each_vector(
+      n, [&](size_t i, auto at)
+             __attribute__((always_inline)) { at.put(y + i, at.get(a + i) * at.get(b + i)); });
+}
+
 }  // namespace
 
 void add_activations(ElementwiseKernels& kernels) {
@@ -73,6 +79,7 @@ void add_activations(ElementwiseKernels& kernels) {
   kernels.prelu = prelu;
   kernels.prelu_gradient = prelu_gradient;
   kernels.add = add;
+  kernels.multiply = multiply;
 }
 
 }  // namespace dpt::DPT_ISA

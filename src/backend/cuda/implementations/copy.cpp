@@ -1,5 +1,5 @@
-// The GPU implementations of operators that move elements: layouts, slices, padding, concatenation,
-// embeddings and position embeddings.
+// The GPU implementations of operators that move elements: layouts, permutations, slices, padding,
+// concatenation, embeddings and position embeddings.
 #include "backend/cuda/kernels/copy.h"
 
 #include "backend/cuda/implementations/kernels.h"
@@ -71,6 +71,15 @@ std::unique_ptr<Kernel> reorder(const KernelQuery& q) { return take(q, box_of(q.
 std::unique_ptr<Kernel> pad(const KernelQuery& q) {
   const auto s = settings<Pad>(q);
   return take(q, box_of(q.out[0], q.in[0], s.before), s.value);
+}
+
+std::unique_ptr<Kernel> permute(const KernelQuery& q) {
+  const auto& order = settings<Permute>(q).order;
+  const auto step = strides_of(q.in[0].shape, q.in[0].layout);
+  Box box = box_of(q.out[0], q.out[0]);
+  for (int i = 0; i < box.rank; ++i)
+    box.other_step[i] = step[static_cast<size_t>(order[static_cast<size_t>(i)])];
+  return take(q, box);
 }
 
 // In x the slice begins at `begin`; in the gradient dy does.
@@ -162,6 +171,7 @@ std::vector<KernelType> copy_rows() {
       own("all_reduce", takes_all, copy),
       own("reorder", refuses, reorder),
       own("pad", refuses, pad),
+      own("permute", refuses, permute),
       own("slice", refuses, slice),
       own("slice_gradient", refuses, slice),
       own("concat", refuses, concat),

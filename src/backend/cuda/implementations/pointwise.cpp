@@ -76,6 +76,28 @@ std::unique_ptr<Kernel> add(const KernelQuery& q) {
   });
 }
 
+std::unique_ptr<Kernel> multiply(const KernelQuery& q) {
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream, Map2<Product2, T>{{}, at<T>(a.in[0]), at<T>(a.in[1]), at<T>(a.out[0])}, n);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> glu(const KernelQuery& q) {
+  const TensorDesc& y = is_gradient(q) ? q.in[0] : q.out[0];
+  const int64_t half = y.shape.tail(settings<Glu>(q).dim).elements(), n = count(y);
+  return with_number(y.dtype, [&]<class T>(T) -> std::unique_ptr<Kernel> {
+    if (is_gradient(q))
+      return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+        launch(c.stream, GateGradient<T>{at<T>(a.in[0]), at<T>(a.in[1]), at<T>(a.out[0]), half}, n);
+      });
+    return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream, Gate<T>{at<T>(a.in[0]), at<T>(a.out[0]), half}, n);
+    });
+  });
+}
+
 std::string refuses_scale(const KernelQuery& q) {
   return q.in[0].dtype != q.out[0].dtype || q.in[1].dtype != DType::f32
              ? "it requires an f32 scale and an output of the type of its input"
@@ -175,6 +197,9 @@ std::vector<KernelType> pointwise_rows() {
   out.push_back(own("dropout_gradient", not_one_type, dropout));
   out.push_back(own("masked", not_one_type, masked));
   out.push_back(own("add", not_one_type, add));
+  out.push_back(own("multiply", not_one_type, multiply));
+  out.push_back(own("glu", not_one_type, glu));
+  out.push_back(own("glu_gradient", not_one_type, glu));
   out.push_back(own("scale", refuses_scale, scale));
   out.push_back(own("cast", refuses_cast, cast));
   out.push_back(own("round_to", not_f32, round_to));

@@ -6,6 +6,7 @@
 #include "backend/cuda/kernels/own_kernel.h"
 #include "backend/cuda/kernels/step_state.h"
 #include "graph/formulas/activations.h"
+#include "graph/formulas/glu.h"
 #include "graph/formulas/philox.h"
 
 namespace dpt::cuda {
@@ -69,6 +70,9 @@ using Relu = ActivationOf<formula::Relu>;
 
 struct Sum2 {
   DPT_HOST_DEVICE float operator()(float a, float b) const { return a + b; }
+};
+struct Product2 {
+  DPT_HOST_DEVICE float operator()(float a, float b) const { return a * b; }
 };
 struct RoundToHalf {
   bool bf16;
@@ -153,6 +157,41 @@ struct Drop {
   }
 };
 
+// glu. Each index handles one element of y. x consists of pairs of `half` adjacent elements.
+template <class T>
+struct Gate {
+  const T* x;
+  T* y;
+  int64_t half;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(x, 2 * count);
+    v.writes(y, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const int64_t a = i / half * 2 * half + i % half;
+    put(y[i], formula::glu(number(x[a]), number(x[a + half])));
+  }
+};
+template <class T>
+struct GateGradient {
+  const T *dy, *x;
+  T* dx;
+  int64_t half;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(dy, count);
+    v.reads(x, 2 * count);
+    v.writes(dx, 2 * count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const int64_t a = i / half * 2 * half + i % half;
+    const float up = number(dy[i]), gate = number(x[a + half]);
+    put(dx[a], formula::glu_gradient_a(gate, up));
+    put(dx[a + half], formula::glu_gradient_b(number(x[a]), gate, up));
+  }
+};
+
 // prelu with one slope for all elements, or one for each of `slopes` channels, which have
 // `together` adjacent elements each.
 template <class T>
@@ -200,11 +239,13 @@ using Bf16ActivationKernels = ActivationKernelsOf<Bf16>;
 using F16ActivationKernels = ActivationKernelsOf<F16>;
 
 using PointwiseKernels =
-    KernelList<Map2<Sum2, float>, Map2<Sum2, Bf16>, Map2<Sum2, F16>, ScaleBy<float>, ScaleBy<Bf16>,
-               ScaleBy<F16>, Masks<float, uint8_t>, Masks<float, float>, Masks<Bf16, uint8_t>,
-               Masks<Bf16, Bf16>, Masks<F16, uint8_t>, Masks<F16, F16>, Drop<float>, Drop<Bf16>,
-               Drop<F16>, ParametricRelu<float>, ParametricRelu<Bf16>, ParametricRelu<F16>,
-               ParametricReluGradient<float>, ParametricReluGradient<Bf16>,
+    KernelList<Map2<Sum2, float>, Map2<Sum2, Bf16>, Map2<Sum2, F16>, Map2<Product2, float>,
+               Map2<Product2, Bf16>, Map2<Product2, F16>, Gate<float>, Gate<Bf16>, Gate<F16>,
+               GateGradient<float>, GateGradient<Bf16>, GateGradient<F16>, ScaleBy<float>,
+               ScaleBy<Bf16>, ScaleBy<F16>, Masks<float, uint8_t>, Masks<float, float>,
+               Masks<Bf16, uint8_t>, Masks<Bf16, Bf16>, Masks<F16, uint8_t>, Masks<F16, F16>,
+               Drop<float>, Drop<Bf16>, Drop<F16>, ParametricRelu<float>, ParametricRelu<Bf16>,
+               ParametricRelu<F16>, ParametricReluGradient<float>, ParametricReluGradient<Bf16>,
                ParametricReluGradient<F16>, Map<RoundToHalf, float>, Convert<float, Bf16>,
                Convert<float, F16>, Convert<Bf16, float>, Convert<F16, float>, Convert<Bf16, F16>,
                Convert<F16, Bf16>, AddRepeated<float>, AddRepeated<Bf16>, AddRepeated<F16>>;

@@ -14,6 +14,8 @@ TEST_CASE("activations let nan through and have torch's values of large numbers"
   for (const Row& row :
        {Row{.op = "elu", .large = 1e4, .small = -1}, Row{.op = "gelu", .large = 1e4, .small = 0},
         Row{.op = "hardswish", .large = 1e4, .small = 0},
+        Row{.op = "hardsigmoid", .large = 1, .small = 0},
+        Row{.op = "hardtanh", .large = 1, .small = -1}, Row{.op = "mish", .large = 1e4, .small = 0},
         Row{.op = "leaky_relu", .large = 1e4, .small = -100},
         Row{.op = "relu6", .large = 6, .small = 0}, Row{.op = "relu", .large = 1e4, .small = 0},
         Row{.op = "selu", .large = 10507.009873554804, .small = -1.7580993408473766},

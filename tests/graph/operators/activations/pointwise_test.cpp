@@ -136,4 +136,35 @@ TEST_CASE("hardswish and its gradient are torch's") {
               {0, 0, 0.1666666666666667, 0.4166666666666667, 0.5, 0.6666666666666666, 1, 1}));
 }
 
+TEST_CASE("mish and its gradient are torch's") {
+  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
+  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
+  CHECK(close(run_op("mish", {x}),
+              {-0.1040957544863712, -0.1456474612756246, -0.3034014613741089, -0.129926963679141, 0,
+               0.3752452113048951, 2.986535004967958, 4.498913714953316}));
+  CHECK(close(run_op("mish_gradient", {x, ones}),
+              {-0.07276041344326706, -0.09339311453232084, 0.05921675587739501, 0.4398156017218051,
+               0.6, 0.8864243753577272, 1.021106910929444, 1.001907044168808}));
+}
+
+TEST_CASE("hardtanh and its gradient are torch's") {
+  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
+  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
+  const formula::Hardtanh given{.min_val = -0.5, .max_val = 2};
+  const Numbers y{f64({1, 8}), run_op("hardtanh", {x}, given)};
+  CHECK(close(y.content, {-0.5, -0.5, -0.5, -0.25, 0, 0.5, 2, 2}));
+  CHECK(close(run_op("hardtanh_gradient", {y, ones}, given), {0, 0, 0, 1, 1, 1, 0, 0}));
+  CHECK(close(run_op("hardtanh", {x}), {-1, -1, -1, -0.25, 0, 0.5, 1, 1}));
+}
+
+TEST_CASE("hardsigmoid and its gradient are torch's, whose 1 / 6 is a float") {
+  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
+  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
+  CHECK(close(run_op("hardsigmoid", {x}),
+              {0, 0, 0.3333333333333333, 0.4583333333333333, 0.5, 0.5833333333333334, 1, 1}));
+  CHECK(close(run_op("hardsigmoid_gradient", {x, ones}),
+              {0, 0, 0.1666666716337204, 0.1666666716337204, 0.1666666716337204, 0.1666666716337204,
+               0, 0}));
+}
+
 }  // namespace dpt
