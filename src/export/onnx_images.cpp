@@ -143,6 +143,35 @@ void adaptive_avg_pool(OnnxGraph& to, const GraphNode& n) {
   to.set(n.out[0], y);
 }
 
+// The indices of `in` elements that give `out` ranges of adaptive pooling the length of the longest
+// one, by repeating the last element of shorter ones. `length` becomes that length.
+std::vector<int64_t> equal_ranges(int64_t in, int64_t out, int64_t& length) {
+  length = 0;
+  for (int64_t i = 0; i < out; ++i)
+    length = std::max(length, piece(i, in, out).last - piece(i, in, out).first);
+  std::vector<int64_t> indices;
+  for (int64_t i = 0; i < out; ++i)
+    for (int64_t k = 0; k < length; ++k)
+      indices.push_back(std::min(piece(i, in, out).first + k, piece(i, in, out).last - 1));
+  return indices;
+}
+
+void adaptive_max_pool(OnnxGraph& to, const GraphNode& n) {
+  const Shape& x = to.shape(n.in[0]);
+  const Pair in = extents_of(x), out = extents_of(to.shape(n.out[0]));
+  if (out == Pair{1, 1}) return to.set(n.out[0], to.add("GlobalMaxPool", {to[n.in[0]]}));
+  std::string y = to[n.in[0]];
+  Pair size{1, 1};
+  for (size_t i = 0; i < 2; ++i) {
+    const std::vector<int64_t> indices = equal_ranges(in[i], out[i], size[i]);
+    if (in[i] % out[i] == 0) continue;
+    const int64_t axis = x.rank() - 2 + static_cast<int64_t>(i);
+    y = to.add("Gather", {y, to.integers(indices)}, {{"axis", axis}});
+  }
+  to.set(n.out[0], to.add("MaxPool", {y},
+                          {{"kernel_shape", of_image(size, x)}, {"strides", of_image(size, x)}}));
+}
+
 // Takes rows and columns by their indices, which are exact; Resize computes them by formulas that
 // round in another way than PyTorch's for some sizes.
 void upsample_nearest(OnnxGraph& to, const GraphNode& n) {
@@ -163,6 +192,7 @@ constexpr OnnxOperator kOperators[] = {{"convolution", convolution},
                                        {"max_pool", max_pool},
                                        {"avg_pool", avg_pool},
                                        {"adaptive_avg_pool", adaptive_avg_pool},
+                                       {"adaptive_max_pool", adaptive_max_pool},
                                        {"upsample_nearest", upsample_nearest}};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Common part of max_pool2d and avg_pool2d.
+// Common part of max_pool1d, max_pool2d, avg_pool1d and avg_pool2d.
 #pragma once
 
 #include "layers/layer.h"
@@ -6,27 +6,35 @@
 
 namespace dpt::layers {
 
+template <int kDims>
 struct PoolKeys {
   Sizes kernel_size, stride, padding = {0}, dilation = {1};  // empty stride: kernel_size
   bool ceil_mode = false;
 
+  // padding_text: describes the key `padding`.
   template <class Layer>
-  static void add_size(KeyTable<Layer>& table) {
+  static void add_size(KeyTable<Layer>& table, const char* padding_text) {
     table
         .required("kernel_size", &Layer::kernel_size,
-                  "size of the window: one number, or one per dimension", kSize)
+                  kDims == 1 ? "size of the window"
+                             : "size of the window: one number, or one per dimension",
+                  kSize)
         .optional("stride", &Layer::stride, "step of the window; by default kernel_size", kSize)
-        .optional("padding", &Layer::padding,
-                  "zeros (max_pool2d: -inf) around the image, at most half the window",
-                  kSizeOrZero);
+        .optional("padding", &Layer::padding, padding_text, kSizeOrZero);
+  }
+  template <class Layer>
+  static void add_ceil_mode(KeyTable<Layer>& table) {
+    table.optional(
+        "ceil_mode", &Layer::ceil_mode,
+        "whether a window may reach beyond the padding, so that the output size is rounded up");
   }
 
   void check_sizes(const Owner& owner, Diagnostics& d) const {
     const size_t before = d.count();
-    check_count("kernel_size", kernel_size, 2, owner, d);
-    if (!stride.empty()) check_count("stride", stride, 2, owner, d);
-    check_count("padding", padding, 2, owner, d);
-    check_count("dilation", dilation, 2, owner, d);
+    check_count("kernel_size", kernel_size, kDims, owner, d);
+    if (!stride.empty()) check_count("stride", stride, kDims, owner, d);
+    check_count("padding", padding, kDims, owner, d);
+    check_count("dilation", dilation, kDims, owner, d);
     if (d.count() != before) return;
     const Window w = window();
     for (size_t i = 0; i < 2; ++i)
@@ -39,10 +47,10 @@ struct PoolKeys {
   }
 
   Window window() const {
-    const Pair around = pair_of(spread(padding, 2));
-    return {.kernel = pair_of(spread(kernel_size, 2)),
-            .stride = pair_of(spread(stride.empty() ? kernel_size : stride, 2)),
-            .dilation = pair_of(spread(dilation, 2)),
+    const Pair around = pair_of(spread(padding, kDims), 0);
+    return {.kernel = pair_of(spread(kernel_size, kDims)),
+            .stride = pair_of(spread(stride.empty() ? kernel_size : stride, kDims)),
+            .dilation = pair_of(spread(dilation, kDims)),
             .before = around,
             .behind = around};
   }
@@ -51,6 +59,97 @@ struct PoolKeys {
     add_sizes(call, "kernel_size", kernel_size);
     if (!stride.empty()) add_sizes(call, "stride", stride);
     add_sizes(call, "padding", padding, 0);
+  }
+};
+
+template <int kDims>
+struct MaxPool : PoolKeys<kDims> {
+  using Keys = PoolKeys<kDims>;
+  static constexpr std::string_view kName = kDims == 1 ? "max_pool1d" : "max_pool2d";
+  static constexpr Usage kUsage =
+      kDims == 1 ? Usage{"torch.nn.MaxPool1d",
+                         "- max_pool1d: 2\n"
+                         "- max_pool1d: {kernel_size: 3, stride: 2, padding: 1, dilation: 1, "
+                         "ceil_mode: true}"}
+                 : Usage{"torch.nn.MaxPool2d",
+                         "- max_pool2d: 2\n"
+                         "- max_pool2d: {kernel_size: [3, 3], stride: 2, padding: 1, dilation: 1, "
+                         "ceil_mode: true}"};
+
+  static KeyTable<MaxPool> keys() {
+    KeyTable<MaxPool> table;
+    Keys::add_size(table, "elements of -inf at each side, at most half the window");
+    table.optional("dilation", &MaxPool::dilation, "distance between the window's elements", kSize);
+    Keys::add_ceil_mode(table);
+    return table;
+  }
+  static void check(const MaxPool& p, const Owner& owner, Diagnostics& d) {
+    p.check_sizes(owner, d);
+  }
+
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    need_image(kName, g.desc(x), kDims);
+    require_window_fits(kName, g.shape(x), this->window(), kDims, this->ceil_mode);
+    return g.apply("max_pool", {x}, Pool{.window = this->window(), .ceil_mode = this->ceil_mode});
+  }
+
+  std::string torch(const Shape&) const {
+    PythonCall call(kDims == 1 ? "nn.MaxPool1d" : "nn.MaxPool2d");
+    this->add_sizes_to(call);
+    return add_sizes(call, "dilation", this->dilation, 1)
+        .key("ceil_mode", this->ceil_mode, false)
+        .str();
+  }
+};
+
+template <int kDims>
+struct AvgPool : PoolKeys<kDims> {
+  using Keys = PoolKeys<kDims>;
+  static constexpr std::string_view kName = kDims == 1 ? "avg_pool1d" : "avg_pool2d";
+  static constexpr Usage kUsage =
+      kDims == 1 ? Usage{"torch.nn.AvgPool1d",
+                         "- avg_pool1d: 2\n"
+                         "- avg_pool1d: {kernel_size: 3, stride: 2, padding: 1, ceil_mode: true,\n"
+                         "    count_include_pad: false}"}
+                 : Usage{"torch.nn.AvgPool2d",
+                         "- avg_pool2d: 2\n"
+                         "- avg_pool2d: {kernel_size: 3, stride: 2, padding: 1, ceil_mode: true,\n"
+                         "    count_include_pad: false, divisor_override: 4}"};
+
+  bool count_include_pad = true;
+  std::optional<int64_t> divisor_override;  // of avg_pool2d only, as in PyTorch
+
+  static KeyTable<AvgPool> keys() {
+    KeyTable<AvgPool> table;
+    Keys::add_size(table, "zeros at each side, at most half the window");
+    Keys::add_ceil_mode(table);
+    table.optional("count_include_pad", &AvgPool::count_include_pad,
+                   "whether the padding counts in the mean");
+    if constexpr (kDims == 2)
+      table.optional("divisor_override", &AvgPool::divisor_override,
+                     "divisor of the window's sum; none: the number of elements", kSize);
+    return table;
+  }
+  static void check(const AvgPool& p, const Owner& owner, Diagnostics& d) {
+    p.check_sizes(owner, d);
+  }
+
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    need_image(kName, g.desc(x), kDims);
+    require_window_fits(kName, g.shape(x), this->window(), kDims, this->ceil_mode);
+    return g.apply("avg_pool", {x},
+                   Pool{.window = this->window(),
+                        .ceil_mode = this->ceil_mode,
+                        .count_include_pad = count_include_pad,
+                        .divisor_override = divisor_override.value_or(0)});
+  }
+
+  std::string torch(const Shape&) const {
+    PythonCall call(kDims == 1 ? "nn.AvgPool1d" : "nn.AvgPool2d");
+    this->add_sizes_to(call);
+    call.key("ceil_mode", this->ceil_mode, false).key("count_include_pad", count_include_pad, true);
+    if (divisor_override) call.key("divisor_override", *divisor_override);
+    return call.str();
   }
 };
 

@@ -58,13 +58,15 @@ inline void need_image(std::string_view layer, const TensorDesc& x, int dims) {
          name_of(x.dtype), x.shape.str());
 }
 
-// Throws Error{spec} unless the window fits into the padded input.
-inline void require_window_fits(std::string_view layer, const Shape& x, const Window& w, int dims) {
+// Throws Error{spec} unless the window fits into the padded input. With ceil_mode it may reach
+// beyond the padding by less than a step.
+inline void require_window_fits(std::string_view layer, const Shape& x, const Window& w, int dims,
+                                bool ceil_mode = false) {
   for (int i = 0; i < dims; ++i) {
     const auto at = static_cast<size_t>(2 - dims + i);
     const int64_t needed = covered(w, at);
     const int64_t extent = padded(w, at, x[2 + i]);
-    if (needed > extent)
+    if (needed - (ceil_mode ? w.stride[at] - 1 : 0) > extent)
       fail(Fault::spec,
            "{}: its window covers {} elements, but the padded input {} has only {} in that "
            "dimension; use a smaller kernel_size{}, or more padding",

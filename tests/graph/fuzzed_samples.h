@@ -55,6 +55,9 @@ class ShapeFuzzer {
       range.high = static_cast<double>(limit(static_cast<int64_t>(range.high)));
       if (range.low >= range.high && s.query.in[i].shape.elements() > 0) return {};
     }
+    // Indices of adaptive max pooling are those of pixels.
+    if (const auto* resize = std::any_cast<Resize>(&s.query.attrs); resize && s.ranges.size() > 1)
+      s.ranges[1].high = static_cast<double>(resize->extents[0] * resize->extents[1]);
     try {
       s.query.out = op(s.query.op).infer(s.query.in, s.query.attrs);
     } catch (const Error&) {

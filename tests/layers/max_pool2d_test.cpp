@@ -30,4 +30,13 @@ TEST_CASE("max_pool2d says what it takes") {
         "only 7 in that dimension; use a smaller kernel_size, or more padding");
 }
 
+TEST_CASE("max_pool2d with ceil_mode takes images smaller than its window, as torch does") {
+  CHECK(lowered("model: [{max_pool2d: {kernel_size: 4, stride: 3, ceil_mode: true}}]",
+                real({2, 3, 3, 2})) == "0.max_pool f32[2, 3, 1, 1] = max_pool(input)\n");
+  CHECK(complaint(lowered("model: [{max_pool2d: {kernel_size: 5, stride: 2, ceil_mode: true}}]",
+                          real({2, 3, 3, 4}))) ==
+        "error: max_pool2d: its window covers 5 elements, but the padded input [2, 3, 3, 4] has "
+        "only 3 in that dimension; use a smaller kernel_size, or more padding");
+}
+
 }  // namespace dpt

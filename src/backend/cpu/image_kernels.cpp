@@ -121,19 +121,19 @@ class EachSample : public Kernel {
 };
 
 std::unique_ptr<Kernel> prepare_pool(const KernelQuery& q) {
-  const bool gradient = op(q.op).backward,
-             adaptive = q.op == "adaptive_avg_pool" || q.op == "adaptive_avg_pool_gradient";
+  const bool gradient = op(q.op).backward, adaptive = q.op.starts_with("adaptive_"),
+             largest = q.op.find("max_pool") != q.op.npos;
   const Shape &x = (gradient ? q.out[0] : q.in[0]).shape,
               &y = (gradient ? q.in[0] : q.out[0]).shape;
   const Positions p = adaptive ? pieces(x, y) : windows(x, y, std::any_cast<const Pool&>(q.attrs));
   EachSample::Run run;
-  if (q.op == "max_pool")
+  if (largest && !gradient)
     run = [p](const KernelArgs& a, int64_t n) {
       const auto i = static_cast<size_t>(n);
       simd().max_pool(data(a.in[0]) + i * p.x_size, data(a.out[0]) + i * p.y_size,
                       a.out[1].as<int32_t>().data() + i * p.y_size, p.args());
     };
-  else if (q.op == "max_pool_gradient")
+  else if (largest)
     run = [p](const KernelArgs& a, int64_t n) {
       const auto i = static_cast<size_t>(n);
       float* dx = data(a.out[0]) + i * p.x_size;
@@ -189,8 +189,9 @@ std::unique_ptr<Kernel> prepare_reorder(const KernelQuery& q) {
 std::vector<KernelType> image_kernels() {
   const std::string_view isa = simd_kernels().name;
   std::vector<KernelType> out;
-  for (std::string_view op : {"max_pool", "max_pool_gradient", "avg_pool", "avg_pool_gradient",
-                              "adaptive_avg_pool", "adaptive_avg_pool_gradient"})
+  for (std::string_view op :
+       {"max_pool", "max_pool_gradient", "avg_pool", "avg_pool_gradient", "adaptive_avg_pool",
+        "adaptive_avg_pool_gradient", "adaptive_max_pool", "adaptive_max_pool_gradient"})
     out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_pool});
   out.push_back(
       {.op = "sum_channels", .name = isa, .refuses = refuses_sum, .prepare = prepare_sum});

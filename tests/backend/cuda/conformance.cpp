@@ -48,6 +48,14 @@ HostTensor as(HostTensor& t, DType type) {
 
 // An index of max_pool's is inside of its window.
 void make_indices(const Sample& s, HostTensor& indices, std::mt19937& random) {
+  if (s.query.op == "adaptive_max_pool_gradient") {
+    const Shape& y = s.query.in[0].shape;
+    const Resize attrs{.extents = {y.rank() == 4 ? y[2] : 1, y.back()}};
+    Sample forward{{"adaptive_max_pool", {s.query.out[0]}, {}, attrs}};
+    std::vector<HostTensor> x = {sample_input(forward, 0, DType::f32, random)};
+    indices = run_reference(op("adaptive_max_pool"), x, attrs)[1];
+    return;
+  }
   const auto& pool = std::any_cast<const Pool&>(s.query.attrs);
   const std::string_view pools = s.query.in[1].dtype == DType::u8 ? "max_pool_bytes" : "max_pool";
   Sample forward{{pools, {s.query.out[0]}, {}, pool}};
@@ -87,7 +95,8 @@ double distance(HostTensor& a, HostTensor& b, double tolerance) {
 }  // namespace
 
 bool is_indices_gradient(const KernelQuery& q) {
-  return q.op == "max_pool_gradient" || q.op == "max_pool_bytes_gradient";
+  return q.op == "max_pool_gradient" || q.op == "max_pool_bytes_gradient" ||
+         q.op == "adaptive_max_pool_gradient";
 }
 
 bool opaque(const KernelQuery& q, size_t result) {

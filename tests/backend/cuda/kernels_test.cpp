@@ -292,6 +292,7 @@ TEST_CASE("pieces of a gradient of attention begin at addresses that cuDNN takes
 bool fits(const Sample& s) {
   const KernelQuery& q = s.query;
   const Shape& x = q.in[0].shape;
+  if (q.op == "adaptive_max_pool_gradient") return x.elements() > 0;
   if (is_indices_gradient(q)) try {
       return op("max_pool").infer(q.out, q.attrs)[0].shape == x;
     } catch (const Error&) {

@@ -15,9 +15,7 @@ const TensorDesc* indices_of(const KernelQuery& q) {
   return all.size() > 1 ? &all[1] : nullptr;
 }
 bool is_max(const KernelQuery& q) { return indices_of(q) != nullptr; }
-bool is_adaptive(const KernelQuery& q) {
-  return q.op == "adaptive_avg_pool" || q.op == "adaptive_avg_pool_gradient";
-}
+bool is_adaptive(const KernelQuery& q) { return q.op.starts_with("adaptive_"); }
 
 Axis axis_of(const Window& w, size_t i, int64_t in, int64_t out) {
   return {.in = in,
@@ -157,6 +155,8 @@ std::vector<KernelType> pool_rows() {
     out.push_back({.op = op, .name = "cudnn", .refuses = no_bytes});
     out.push_back(own(op, not_one_type, own_kernel));
   }
+  for (std::string_view op : {"adaptive_max_pool", "adaptive_max_pool_gradient"})
+    out.push_back(own(op, not_one_type, own_kernel));
   for (std::string_view op :
        {"max_pool_bytes", "max_pool_bytes_gradient", "avg_pool", "avg_pool_gradient",
         "adaptive_avg_pool", "adaptive_avg_pool_gradient"}) {

@@ -72,7 +72,7 @@ inline std::vector<TensorDesc> infer_resized(std::string_view op, std::string_vi
 }
 
 // How many positions a window has along each extent. With ceil_mode the last window may reach
-// beyond the padding, but must begin within the image or the padding before it
+// beyond the padding by less than a step, but must begin within the image or the padding before it
 // (pooling_output_shape in PyTorch).
 inline Pair window_counts(std::string_view op, const Shape& x, const Window& w,
                           bool ceil_mode = false) {
@@ -81,12 +81,12 @@ inline Pair window_counts(std::string_view op, const Shape& x, const Window& w,
   for (size_t i = 0; i < 2; ++i) {
     if (in[i] < 1) fail(Fault::spec, "{}: the images of {} are empty", op, x.str());
     const int64_t left = padded(w, i, in[i]) - covered(w, i);
-    if (left < 0)
+    if (left + (ceil_mode ? w.stride[i] - 1 : 0) < 0)
       fail(Fault::spec, "{}: a window that covers {} does not fit into {}, padded to {}", op,
            covered(w, i), x.str(), padded(w, i, in[i]));
     // The last window that fits; with ceil_mode one more, if elements are left over.
-    const bool further = ceil_mode && left % w.stride[i] != 0;
-    out[i] = left / w.stride[i] + (further ? 2 : 1);
+    const bool further = ceil_mode && left > 0 && left % w.stride[i] != 0;
+    out[i] = left < 0 ? 1 : left / w.stride[i] + (further ? 2 : 1);
     if (ceil_mode && (Checked(out[i] - 1) * w.stride[i] - in[i]).value() >= w.before[i]) --out[i];
   }
   return out;

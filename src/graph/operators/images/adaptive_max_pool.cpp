@@ -1,0 +1,125 @@
+// adaptive_max_pool: y[N, C, H', W'] = the largest element of x[N, C, H, W] over rows floor(i H /
+// H') to ceil((i + 1) H / H') (exclusive) for output row i, and columns likewise; nan counts as the
+// largest. The second result is its index, i32: h * W + w in its channel, the first index if
+// several elements are equal.
+//   adaptive_max_pool_gradient(dy, indices) -> dx[N, C, Resize::extents]
+#include <cmath>
+#include <limits>
+
+#include "graph/operators/images/image.h"
+
+namespace dpt::operators {
+namespace {
+
+constexpr std::string_view kEmpty = "an empty image has no maximum";
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+  const TensorDesc y = infer_resized("adaptive_max_pool", kEmpty, in, attrs)[0];
+  if ((Checked(Image(in[0]).h) * Image(in[0]).w).value() > std::numeric_limits<int32_t>::max())
+    fail(Fault::spec, "adaptive_max_pool: the images of {} have more than 2^31 - 1 pixels",
+         in[0].shape.str());
+  return {y, {DType::i32, y.shape}};
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+  require(in[0].shape == in[1].shape, "adaptive_max_pool_gradient: dy has an index each");
+  return infer_resized("adaptive_max_pool_gradient", kEmpty, in, attrs);
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return {g.apply("adaptive_max_pool_gradient", {dy[0], n.out[1]},
+                  Resize{Image(g.shape(n.in[0])).extents()})};
+}
+
+void forward(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>();
+    const auto y = args.out[0].as<T>();
+    const auto index = args.out[1].as<int32_t>();
+    const Image from(args.in[0]), to(args.out[0]);
+    to.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
+      const Span1 rows = piece(h, from.h, to.h), columns = piece(w, from.w, to.w);
+      T best = -std::numeric_limits<T>::infinity();
+      int64_t at = rows.first * from.w + columns.first;
+      for (int64_t i = rows.first; i < rows.last; ++i)
+        for (int64_t j = columns.first; j < columns.last; ++j)
+          if (const T v = x[from.at(n, c, i, j)]; v > best || std::isnan(v)) {
+            best = v;
+            at = i * from.w + j;
+          }
+      y[to.at(n, c, h, w)] = best;
+      index[to.at(n, c, h, w)] = static_cast<int32_t>(at);
+    });
+  });
+}
+
+void backward(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto dy = args.in[0].as<const T>();
+    const auto index = args.in[1].as<const int32_t>();
+    const Image from(args.in[0]), to(args.out[0]);
+    std::vector<double> sums(static_cast<size_t>(args.out[0].desc.shape.elements()));
+    from.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
+      const size_t at = from.at(n, c, h, w);
+      sums[to.at(n, c, index[at] / to.w, index[at] % to.w)] += static_cast<double>(dy[at]);
+    });
+    store(sums, args.out[0].as<T>());
+  });
+}
+
+struct Case {
+  Shape x, y;
+};
+std::vector<Case> cases() {
+  return {{{2, 3, 4, 6}, {2, 3, 1, 1}},
+          {{2, 17, 6, 4}, {2, 17, 3, 2}},
+          {{1, 2, 7, 5}, {1, 2, 3, 4}},
+          {{2, 2, 2, 3}, {2, 2, 3, 3}},
+          {{2, 3, 7}, {2, 3, 2}}};
+}
+
+// A wide range keeps elements apart, so that a gradient check's differences of 1e-6 do not change
+// which one is the largest.
+std::vector<Sample> samples() {
+  std::vector<Sample> out;
+  for (const Case& c : cases())
+    out.push_back(
+        {{"adaptive_max_pool", {f32(c.x)}, {f32(c.y), i32(c.y)}, Resize{Image(c.y).extents()}},
+         {{-10, 10}}});
+  return out;
+}
+
+std::vector<Sample> gradient_samples() {
+  std::vector<Sample> out;
+  for (const Case& c : cases()) {
+    const Pair extents = Image(c.x).extents();
+    out.push_back(
+        {{"adaptive_max_pool_gradient", {f32(c.y), i32(c.y)}, {f32(c.x)}, Resize{extents}},
+         {{}, {0, static_cast<double>(extents[0] * extents[1])}}});
+  }
+  return out;
+}
+
+}  // namespace
+
+OperatorType adaptive_max_pool() {
+  return selecting(on_images({.name = "adaptive_max_pool",
+                              .precision = Precision::follow,
+                              .infer = infer,
+                              .gradient = gradient,
+                              .reference = forward,
+                              .samples = samples,
+                              .flops = elements_of_first_input}));
+}
+
+OperatorType adaptive_max_pool_gradient() {
+  return on_images({.name = "adaptive_max_pool_gradient",
+                    .precision = Precision::follow,
+                    .infer = infer_gradient,
+                    .reference = backward,
+                    .samples = gradient_samples,
+                    .flops = elements_of_first_input,
+                    .backward = true});
+}
+
+}  // namespace dpt::operators
