@@ -38,6 +38,19 @@ void layer_norm(OnnxGraph& to, const GraphNode& n) {
                 {{"axis", int64_t{x.rank() - s.dims}}, {"epsilon", static_cast<float>(s.eps)}}));
 }
 
+// Operator set 17 has no RMS normalization.
+void rms_norm(OnnxGraph& to, const GraphNode& n) {
+  const auto& s = settings<RmsNorm>(n);
+  const std::string x = to[n.in[0]];
+  Extents axes;
+  for (int i = 0; i < s.dims; ++i) axes.push_back(to.shape(n.in[0]).rank() - s.dims + i);
+  const std::string mean =
+      to.add("ReduceMean", {to.add("Mul", {x, x})}, {{"axes", axes}, {"keepdims", int64_t{1}}});
+  std::string y = to.add("Div", {x, to.add("Sqrt", {to.add("Add", {mean, to.number(s.eps)})})});
+  if (n.in.size() > 1) y = to.add("Mul", {y, to[n.in[1]]});
+  to.set(n.out[0], y);
+}
+
 // A weight of each channel, so that it multiplies [N, C, ...].
 std::string by_channel(OnnxGraph& to, const std::string& weight, const Shape& x) {
   if (x.rank() == 2) return weight;
@@ -88,6 +101,7 @@ void batch_norm(OnnxGraph& to, const GraphNode& n) {
 }
 
 constexpr OnnxOperator kOperators[] = {{"layer_norm", layer_norm},
+                                       {"rms_norm", rms_norm},
                                        {"group_norm", group_norm},
                                        {"running_moments", running_moments},
                                        {"batch_norm", batch_norm}};

@@ -28,6 +28,10 @@ struct Permute {
   // Dimension i of the result is dimension order[i] of x. order[0] = 0: the batch stays in front.
   std::array<int, Shape::kMaxRank> order{0, 1, 2, 3, 4, 5};
 };
+struct RmsNorm {
+  int dims = 1;  // how many of the last dimensions are normalized
+  double eps = 0;
+};
 struct LayerNorm {
   int dims = 1;  // how many of the last dimensions are normalized
   double eps = 1e-5;
@@ -38,7 +42,8 @@ struct Attention {
 };
 struct Dropout {
   double p = 0.5;
-  uint64_t key = 0;  // number of the dropout layer, so that each layer draws its own mask
+  uint64_t key = 0;       // number of the dropout layer, so that each layer draws its own mask
+  bool channels = false;  // all elements of a channel of [N, C, ...] are kept, or none
 };
 struct Masked {
   double scale = 1;  // y = x * (mask * scale)

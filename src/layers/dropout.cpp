@@ -1,10 +1,9 @@
 // dropout (Srivastava et al., 2014): in training, sets each element to 0 with probability p and
 // divides the others by 1 - p. The identity in evaluation. Any shape.
-#include <algorithm>
-
 #include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "graph/passes/torch_order.h"
+#include "layers/dropout_number.h"
 #include "layers/layer.h"
 
 namespace dpt::layers {
@@ -25,7 +24,8 @@ struct DropoutLayer {
   ValueId build(GraphBuilder& g, ValueId x) const {
     if (!g.mode().training || p == 0) return x;
     // For p = 1 PyTorch draws no random numbers either, and the counter-based mask is all zeros.
-    if (!g.mode().torch_masks || p == 1) return g.apply("dropout", {x}, Dropout{p, number(g)});
+    if (!g.mode().torch_masks || p == 1)
+      return g.apply("dropout", {x}, Dropout{p, dropout_number(g)});
     const ValueId mask = g.mask(g.desc(x), 1 - p);
     // PyTorch divides the mask by 1 - p in f32.
     const float scale = 1.0F / static_cast<float>(1 - p);
@@ -33,13 +33,6 @@ struct DropoutLayer {
   }
 
   std::string torch(const Shape&) const { return PythonCall("nn.Dropout").arg(p).str(); }
-
- private:
-  // The number of this dropout layer in the model; each layer draws its own mask.
-  static uint64_t number(GraphBuilder& g) {
-    return static_cast<uint64_t>(
-        std::ranges::count_if(g.graph().nodes, [](const GraphNode& n) { return n.op->random; }));
-  }
 };
 
 }  // namespace

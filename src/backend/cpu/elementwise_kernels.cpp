@@ -231,6 +231,10 @@ std::unique_ptr<Kernel> prepare_layer_norm_gradient(const KernelQuery& q) {
 
 // Dropout, masks, sums.
 
+std::string refuses_dropout(const KernelQuery& q) {
+  return settings<Dropout>(q).channels ? "it draws a number for each element" : refuses(q);
+}
+
 std::unique_ptr<Kernel> prepare_dropout(const KernelQuery& q) {
   const auto s = settings<Dropout>(q);
   const auto rows = static_cast<size_t>(q.in[0].shape[0]);
@@ -391,7 +395,7 @@ std::vector<KernelType> elementwise_kernels() {
     out.push_back(
         {.op = op, .name = isa, .refuses = refuses, .prepare = prepare_layer_norm_gradient});
   for (std::string_view op : {"dropout", "dropout_gradient"})
-    out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_dropout});
+    out.push_back({.op = op, .name = isa, .refuses = refuses_dropout, .prepare = prepare_dropout});
   out.push_back({.op = "masked", .name = isa, .refuses = refuses, .prepare = prepare_masked});
   out.push_back({.op = "add", .name = isa, .refuses = refuses, .prepare = prepare_add});
   out.push_back(

@@ -169,6 +169,7 @@ TEST_CASE("rows say why they do not take a query") {
       CHECK_FALSE(row.refuses(twice).empty());
     }
   CHECK(reasons == std::set<std::string>{"", "it takes no weights",
+                                         "it draws a number for each element",
                                          "it goes along the last dimension only",
                                          "it takes classes as targets, not probabilities",
                                          "it takes classes in the last dimension only"});

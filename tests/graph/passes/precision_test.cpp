@@ -65,6 +65,8 @@ TEST_CASE("operators have the classes of torch's autocast") {
                       {"hardsigmoid", "bf16", "f16"},
                       {"glu: -1", "bf16", "f16"},
                       {"permute: [2, 1, 3]", "bf16", "f16"},
+                      {"rms_norm: [4, 4]", "bf16", "f32"},
+                      {"dropout2d", "bf16", "f16"},
                       {"adaptive_max_pool2d: 1", "bf16", "f16"},
                       {"softmax: {dim: 1}", "bf16", "f32"},
                       {"log_softmax: {dim: 1}", "bf16", "f32"},

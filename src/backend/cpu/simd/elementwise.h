@@ -97,6 +97,13 @@ struct ElementwiseKernels {
   void (*layer_norm_weight_gradient)(const float* dy, const float* x, const float* mean,
                                      const float* rstd, float* dw, float* db, size_t rows,
                                      size_t columns);
+  // Formulas: graph/operators/norms/rms_norm.cpp. w [columns] may be null.
+  void (*rms_norm)(const float* x, const float* w, float* y, float* rstd, size_t rows,
+                   size_t columns, float eps);
+  void (*rms_norm_input_gradient)(const float* dy, const float* x, const float* rstd,
+                                  const float* w, float* dx, size_t rows, size_t columns);
+  void (*rms_norm_weight_gradient)(const float* dy, const float* x, const float* rstd, float* dw,
+                                   size_t rows, size_t columns);
 };
 
 // REQUIRES: this CPU has the instruction set.

@@ -1,4 +1,5 @@
-// The GPU implementations of group, instance and layer normalization: cuDNN's, or own kernels.
+// The GPU implementations of group, instance and layer normalization, cuDNN's or own kernels, and
+// of RMS norm.
 #include "backend/cuda/implementations/kernels.h"
 #include "backend/cuda/implementations/support.h"
 #include "backend/cuda/interface/launch.h"
@@ -100,6 +101,61 @@ std::unique_ptr<Kernel> gradients(const KernelQuery& q) {
   });
 }
 
+// RMS norm over the last dimensions is layer norm without a mean.
+Groups rms_groups(const TensorDesc& x, int64_t rows) {
+  return {.samples = rows,
+          .groups = 1,
+          .channels = count(x) / std::max<int64_t>(1, rows),
+          .positions = 1,
+          .last = true};
+}
+
+std::unique_ptr<Kernel> rms_norm(const KernelQuery& q) {
+  const Groups g = rms_groups(q.in[0], count(q.out[1]));
+  return enqueue([g, eps = settings<RmsNorm>(q).eps](const KernelArgs& a, DeviceContext& c) {
+    launch(c.stream,
+           GroupNormalise<float>{.g = g,
+                                 .x = at<float>(a.in[0]),
+                                 .w = at_or_null<float>(a.in, 1),
+                                 .b = nullptr,
+                                 .y = at<float>(a.out[0]),
+                                 .mean = nullptr,
+                                 .rstd = at<float>(a.out[1]),
+                                 .eps = eps},
+           g.rows());
+  });
+}
+
+std::unique_ptr<Kernel> rms_input_gradient(const KernelQuery& q) {
+  const Groups g = rms_groups(q.in[0], count(q.in[2]));
+  return enqueue([g](const KernelArgs& a, DeviceContext& c) {
+    launch(c.stream,
+           GroupGradient<float>{.g = g,
+                                .dy = at<float>(a.in[0]),
+                                .x = at<float>(a.in[1]),
+                                .mean = nullptr,
+                                .rstd = at<float>(a.in[2]),
+                                .w = at_or_null<float>(a.in, 3),
+                                .dx = at<float>(a.out[0])},
+           g.rows());
+  });
+}
+
+std::unique_ptr<Kernel> rms_weight_gradient(const KernelQuery& q) {
+  const int64_t rows = count(q.in[2]), columns = count(q.out[0]);
+  const ColumnPlan plan(rows, columns);
+  DeviceContext::current().reserve(plan.bytes(1));
+  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+    sum_columns<RmsWeightTerms<float>, float>(c, plan,
+                                              {.rows = rows,
+                                               .columns = columns,
+                                               .dy = at<float>(a.in[0]),
+                                               .x = at<float>(a.in[1]),
+                                               .rstd = at<float>(a.in[2])},
+                                              {at<float>(a.out[0])});
+  });
+}
+
 DnnNorm norm_of(const KernelQuery& q) {
   DnnNorm n{.kind = is_layer(q) ? NormKind::layer : NormKind::instance,
             .pass = is_backward(q) ? DnnPass::backward : DnnPass::forward,
@@ -158,6 +214,9 @@ std::vector<KernelType> group_norm_rows() {
            .refuses = library_refuses,
            .prepare = library},
           own("layer_norm_backward", not_f32, gradients),
+          own("rms_norm", not_f32, rms_norm),
+          own("rms_norm_input_gradient", not_f32, rms_input_gradient),
+          own("rms_norm_weight_gradient", not_f32, rms_weight_gradient),
           {.op = "group_norm", .name = "cudnn", .refuses = library_refuses, .prepare = library},
           own("group_norm", not_f32, group_norm),
           own("group_norm_input_gradient", not_f32, group_gradient),

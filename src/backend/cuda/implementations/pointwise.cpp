@@ -125,8 +125,36 @@ std::unique_ptr<Kernel> masked(const KernelQuery& q) {
   });
 }
 
+std::unique_ptr<Kernel> masked_channels(const KernelQuery& q) {
+  const auto scale = static_cast<float>(settings<Masked>(q).scale);
+  const int64_t together = std::max<int64_t>(1, q.in[0].shape.tail(2).elements());
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([=, n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream,
+             MaskChannels<T, T>{at<T>(a.in[0]), at<T>(a.in[1]), at<T>(a.out[0]), together, scale},
+             n);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> drop_channels(const KernelQuery& q) {
+  const auto s = settings<Dropout>(q);
+  const int64_t width = std::max<int64_t>(1, q.in[0].shape.tail(1).elements());
+  const int64_t together = std::max<int64_t>(1, q.in[0].shape.tail(2).elements());
+  const float scale = 1 / static_cast<float>(1 - s.p);
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([=, n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream,
+             DropChannels<T>{at<T>(a.in[0]), at<T>(a.out[0]), c.state, width, together, s.key,
+                             philox::keep_below(s.p), scale},
+             n);
+    });
+  });
+}
+
 std::unique_ptr<Kernel> dropout(const KernelQuery& q) {
   const auto s = settings<Dropout>(q);
+  if (s.channels) return drop_channels(q);
   const int64_t rows = q.in[0].shape[0], width = count(q.in[0]) / std::max<int64_t>(1, rows);
   const float scale = 1 / static_cast<float>(1 - s.p);
   return with_number(q.in[0].dtype, [&]<class T>(T) {
@@ -196,6 +224,7 @@ std::vector<KernelType> pointwise_rows() {
   out.push_back(own("dropout", not_one_type, dropout));
   out.push_back(own("dropout_gradient", not_one_type, dropout));
   out.push_back(own("masked", not_one_type, masked));
+  out.push_back(own("masked_channels", not_one_type, masked_channels));
   out.push_back(own("add", not_one_type, add));
   out.push_back(own("multiply", not_one_type, multiply));
   out.push_back(own("glu", not_one_type, glu));

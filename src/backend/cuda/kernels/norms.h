@@ -240,7 +240,7 @@ struct Groups {
   }
 };
 
-// A block computes one group.
+// A block computes one group. RMS norm, which subtracts no mean, has no `mean`.
 template <class T>
 struct GroupNormalise {
   static constexpr int kThreads = 256;
@@ -259,7 +259,7 @@ struct GroupNormalise {
     if (w) v.reads(w, g.parameters());
     if (b) v.reads(b, g.parameters());
     v.writes(y, g.elements());
-    v.writes(mean, g.rows());
+    if (mean) v.writes(mean, g.rows());
     v.writes(rstd, g.rows());
   }
   template <class Block>
@@ -272,7 +272,7 @@ struct GroupNormalise {
     });
     combine<kThreads>(block, [](Shared& s) { return s.sum; });
     block.phase([&](int t, Shared& s) {
-      if (t == 0) s.mean = s.sum[0] / static_cast<double>(width);
+      if (t == 0) s.mean = mean ? s.sum[0] / static_cast<double>(width) : 0;
     });
     block.phase([&](int t, Shared& s) {
       s.sum[t] = 0;
@@ -283,7 +283,7 @@ struct GroupNormalise {
     block.phase([&](int t, Shared& s) {
       if (t != 0) return;
       s.rstd = 1 / ::sqrt(s.sum[0] / static_cast<double>(width) + eps);
-      put(mean[r], s.mean);
+      if (mean) put(mean[r], s.mean);
       put(rstd[r], s.rstd);
     });
     block.phase([&](int t, Shared& s) {
@@ -296,7 +296,8 @@ struct GroupNormalise {
   }
 };
 
-// dx = rstd * (g - mean(g) - h * mean(g * h)) with g = dy * w and h the normalized x.
+// dx = rstd * (g - mean(g) - h * mean(g * h)) with g = dy * w and h the normalized x. Without
+// `mean` (RMS norm): rstd * (g - h * mean(g * h)).
 template <class T>
 struct GroupGradient {
   static constexpr int kThreads = 256;
@@ -311,7 +312,7 @@ struct GroupGradient {
   void touches(Visitor& v, int64_t) const {
     v.reads(dy, g.elements());
     v.reads(x, g.elements());
-    v.reads(mean, g.rows());
+    if (mean) v.reads(mean, g.rows());
     v.reads(rstd, g.rows());
     if (w) v.reads(w, g.parameters());
     v.writes(dx, g.elements());
@@ -319,7 +320,7 @@ struct GroupGradient {
   template <class Block>
   DPT_HOST_DEVICE void operator()(Block& block) const {
     const int64_t r = block.index(), width = g.width();
-    const double m = static_cast<double>(mean[r]), rs = static_cast<double>(rstd[r]);
+    const double m = mean ? static_cast<double>(mean[r]) : 0, rs = static_cast<double>(rstd[r]);
     const auto up = [&](int64_t e) {
       return static_cast<double>(number(dy[g.at(r, e)])) *
              (w ? static_cast<double>(w[g.channel(r, e)]) : 1);
@@ -335,9 +336,9 @@ struct GroupGradient {
     combine<kThreads>(block, [](Shared& s) { return s.sum; });
     combine<kThreads>(block, [](Shared& s) { return s.along; });
     block.phase([&](int t, Shared& s) {
-      const double n = static_cast<double>(width);
+      const double n = static_cast<double>(width), shift = mean ? s.sum[0] / n : 0;
       for (int64_t e = t; e < width; e += kThreads)
-        put(dx[g.at(r, e)], rs * (up(e) - s.sum[0] / n - h(e) * s.along[0] / n));
+        put(dx[g.at(r, e)], rs * (up(e) - shift - h(e) * s.along[0] / n));
     });
   }
 };
@@ -369,6 +370,26 @@ struct GroupWeightTerms {
   }
 };
 
+// RMS norm: sums of dy * normalized x by column of [rows, columns].
+template <class T>
+struct RmsWeightTerms {
+  static constexpr int kTerms = 1;
+  int64_t rows, columns;
+  const T *dy, *x;
+  const float* rstd;
+  template <class Visitor>
+  void touches(Visitor& v) const {
+    v.reads(dy, rows * columns);
+    v.reads(x, rows * columns);
+    v.reads(rstd, rows);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t row, int64_t c, double (&term)[1]) const {
+    const int64_t i = row * columns + c;
+    term[0] = static_cast<double>(number(dy[i])) * static_cast<double>(number(x[i])) *
+              static_cast<double>(rstd[row]);
+  }
+};
+
 using NormKernels =
     KernelList<Moments, SavedMoments, SingleMoments, RunningMoments, UpdateRunning, DeferRunning,
                AffineGradient, ColumnSums<MomentTerms<float>>, ColumnSums<MomentTerms<Bf16>>,
@@ -377,6 +398,7 @@ using NormKernels =
                ColumnSums<ResidualTerms<float>>, ColumnSums<ResidualTerms<Bf16>>,
                ColumnSums<ResidualTerms<F16>>, Normalise<float>, Normalise<Bf16>, Normalise<F16>,
                NormaliseGradient<float>, NormaliseGradient<Bf16>, NormaliseGradient<F16>,
-               GroupNormalise<float>, GroupGradient<float>, ColumnSums<GroupWeightTerms<float>>>;
+               GroupNormalise<float>, GroupGradient<float>, ColumnSums<GroupWeightTerms<float>>,
+               ColumnSums<RmsWeightTerms<float>>>;
 
 }  // namespace dpt::cuda

@@ -157,6 +157,50 @@ struct Drop {
   }
 };
 
+// Dropout of channels: `together` adjacent elements use the word of one, that with the number of
+// their channel.
+template <class T>
+struct DropChannels {
+  const T* x;
+  T* y;
+  const StepState* state;
+  int64_t width, together;  // elements of a sample, and of a channel
+  uint64_t layer, keep_below;
+  float scale;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(state, 1);
+    v.reads(x, count);
+    v.writes(y, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const uint32_t word =
+        philox::element_word(philox::layer_key(state->seed, layer), state->step,
+                             static_cast<uint64_t>(state->first_sample + i / width),
+                             static_cast<uint64_t>(i % width / together));
+    put(y[i], word < keep_below ? number(x[i]) * scale : 0.0F);
+  }
+};
+
+// y = x * (mask * scale) with a mask for each `together` adjacent elements.
+template <class T, class Mask>
+struct MaskChannels {
+  const T* x;
+  const Mask* mask;
+  T* y;
+  int64_t together;
+  float scale;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(x, count);
+    v.reads(mask, count / together);
+    v.writes(y, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    put(y[i], number(x[i]) * (number(mask[i / together]) * scale));
+  }
+};
+
 // glu. Each index handles one element of y. x consists of pairs of `half` adjacent elements.
 template <class T>
 struct Gate {
@@ -241,11 +285,13 @@ using F16ActivationKernels = ActivationKernelsOf<F16>;
 using PointwiseKernels =
     KernelList<Map2<Sum2, float>, Map2<Sum2, Bf16>, Map2<Sum2, F16>, Map2<Product2, float>,
                Map2<Product2, Bf16>, Map2<Product2, F16>, Gate<float>, Gate<Bf16>, Gate<F16>,
-               GateGradient<float>, GateGradient<Bf16>, GateGradient<F16>, ScaleBy<float>,
-               ScaleBy<Bf16>, ScaleBy<F16>, Masks<float, uint8_t>, Masks<float, float>,
-               Masks<Bf16, uint8_t>, Masks<Bf16, Bf16>, Masks<F16, uint8_t>, Masks<F16, F16>,
-               Drop<float>, Drop<Bf16>, Drop<F16>, ParametricRelu<float>, ParametricRelu<Bf16>,
-               ParametricRelu<F16>, ParametricReluGradient<float>, ParametricReluGradient<Bf16>,
+               GateGradient<float>, GateGradient<Bf16>, GateGradient<F16>, DropChannels<float>,
+               DropChannels<Bf16>, DropChannels<F16>, MaskChannels<float, float>,
+               MaskChannels<Bf16, Bf16>, MaskChannels<F16, F16>, ScaleBy<float>, ScaleBy<Bf16>,
+               ScaleBy<F16>, Masks<float, uint8_t>, Masks<float, float>, Masks<Bf16, uint8_t>,
+               Masks<Bf16, Bf16>, Masks<F16, uint8_t>, Masks<F16, F16>, Drop<float>, Drop<Bf16>,
+               Drop<F16>, ParametricRelu<float>, ParametricRelu<Bf16>, ParametricRelu<F16>,
+               ParametricReluGradient<float>, ParametricReluGradient<Bf16>,
                ParametricReluGradient<F16>, Map<RoundToHalf, float>, Convert<float, Bf16>,
                Convert<float, F16>, Convert<Bf16, float>, Convert<F16, float>, Convert<Bf16, F16>,
                Convert<F16, Bf16>, AddRepeated<float>, AddRepeated<Bf16>, AddRepeated<F16>>;

@@ -1,6 +1,7 @@
 // dropout: y = x / (1 - p) for kept elements, else 0. Which elements are kept is a function of the
 // seed, the step, the layer and the element's index in the global batch (Note [randomness], Note
-// [dropout's words]). The gradient therefore draws the same mask again: dx = dropout(dy).
+// [dropout's words]). The gradient therefore draws the same mask again: dx = dropout(dy). With
+// Dropout::channels a channel has the word of one element, that with its number.
 #include <algorithm>
 
 #include "graph/formulas/philox.h"
@@ -9,8 +10,10 @@
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
   need_real("dropout", in[0]);
+  if (settings<Dropout>(attrs).channels && in[0].shape.rank() < 3)
+    fail(Fault::spec, "dropout: takes [N, C, ...] to drop channels, not {}", in[0].shape.str());
   return {in[0]};
 }
 
@@ -31,9 +34,13 @@ void reference(const KernelArgs& args, const std::any& attrs) {
     const T scale = T{1} / static_cast<T>(1 - s.p);
     const auto rows = static_cast<size_t>(args.in[0].desc.shape[0]);
     const size_t width = x.size() / std::max<size_t>(1, rows);
+    const auto together =
+        s.channels ? static_cast<size_t>(args.in[0].desc.shape.tail(2).elements()) : size_t{1};
+    bool kept = false;
     for (size_t i = 0; i < x.size(); ++i) {
       const uint64_t sample = static_cast<uint64_t>(c.first_sample) + i / width;
-      const bool kept = philox::element_word(key, c.step, sample, i % width) < keep;
+      if (i % together == 0)
+        kept = philox::element_word(key, c.step, sample, i % width / together) < keep;
       y[i] = kept ? x[i] * scale : T{0};
     }
   });
@@ -46,7 +53,13 @@ std::vector<Sample> samples_of(std::string_view op) {
       out.push_back({{op, {f32(s)}, {f32(s)}, Dropout{.p = p, .key = 7}}});
   out.push_back({{op, {f32({3, 5})}, {f32({3, 5})}, Dropout{.p = 0, .key = 7}}});
   out.push_back({{op, {f32({3, 5})}, {f32({3, 5})}, Dropout{.p = 1, .key = 7}}});
+  for (const Shape& s : {Shape{2, 5, 7}, Shape{2, 67, 3, 2}})
+    out.push_back({{op, {f32(s)}, {f32(s)}, Dropout{.p = 0.3, .key = 7, .channels = true}}});
   return out;
+}
+
+std::string variant(const std::any& attrs) {
+  return settings<Dropout>(attrs).channels ? "channels" : "";
 }
 
 }  // namespace
@@ -58,6 +71,7 @@ OperatorType dropout() {
           .gradient = gradient,
           .reference = reference,
           .samples = [] { return samples_of("dropout"); },
+          .variant = variant,
           .random = true,
           .keeps_order = true};
 }
@@ -68,6 +82,7 @@ OperatorType dropout_gradient() {
           .infer = infer,
           .reference = reference,
           .samples = [] { return samples_of("dropout_gradient"); },
+          .variant = variant,
           .backward = true,
           .random = true};
 }

@@ -1,5 +1,6 @@
 // masked: y = x * (mask * scale); the mask holds 0 and 1 as bytes, f32 or x's dtype. dx =
 // masked(dy). It implements dropout when the executor draws masks (`random: torch`).
+// masked_channels: the same with a mask [N, C] for the channels of x[N, C, ...].
 #include "graph/operators/support.h"
 
 namespace dpt::operators {
@@ -42,6 +43,40 @@ std::vector<Sample> samples() {
   return out;
 }
 
+std::vector<TensorDesc> infer_channels(std::span<const TensorDesc> in, const std::any&) {
+  need_real("masked_channels", in[0]);
+  const Shape& x = in[0].shape;
+  const DType mask = in[1].dtype;
+  if (x.rank() < 3 || in[1].shape != Shape{x[0], x[1]} ||
+      (mask != DType::f32 && mask != in[0].dtype))
+    fail(Fault::spec, "masked_channels: mask {} does not fit {}", str(in[1]), str(in[0]));
+  return {in[0]};
+}
+
+std::vector<ValueId> gradient_of_channels(GraphBuilder& g, const GraphNode& n,
+                                          std::span<const ValueId> dy) {
+  return {g.apply("masked_channels", {dy[0], n.in[1]}, n.attrs), kNoValue};
+}
+
+void channels_reference(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>(), mask = args.in[1].as<const T>();
+    const auto y = args.out[0].as<T>();
+    const T scale = static_cast<T>(settings<Masked>(attrs).scale);
+    const auto together = static_cast<size_t>(args.in[0].desc.shape.tail(2).elements());
+    for (size_t c = 0; c < mask.size(); ++c)
+      for (size_t i = c * together; i < (c + 1) * together; ++i) y[i] = x[i] * (mask[c] * scale);
+  });
+}
+
+std::vector<Sample> channels_samples() {
+  std::vector<Sample> out;
+  for (const Shape& s : {Shape{3, 5, 7}, Shape{2, 3, 4, 17}})
+    out.push_back({{"masked_channels", {f32(s), f32({s[0], s[1]})}, {f32(s)}, Masked{.scale = 2}},
+                   {{}, {0, 2}}});
+  return out;
+}
+
 }  // namespace
 
 OperatorType masked() {
@@ -51,6 +86,16 @@ OperatorType masked() {
                         .gradient = gradient,
                         .reference = reference,
                         .samples = samples});
+}
+
+OperatorType masked_channels() {
+  return {.name = "masked_channels",
+          .precision = Precision::follow,
+          .infer = infer_channels,
+          .gradient = gradient_of_channels,
+          .reference = channels_reference,
+          .samples = channels_samples,
+          .keeps_order = true};
 }
 
 }  // namespace dpt::operators

@@ -56,4 +56,15 @@ TEST_CASE("dropout's gradient keeps what dropout kept") {
         run_op("dropout_gradient", {ones}, attrs, context));
 }
 
+TEST_CASE("dropout of channels keeps whole channels, by the words of their numbers") {
+  const StepContext context{.seed = 3, .step = 5, .first_sample = 11};
+  const Numbers x{f32({2, 40, 3}), std::vector<double>(240, 1)};
+  const auto each = run_op("dropout", {{f32({2, 40}), std::vector<double>(80, 1)}},
+                           Dropout{.p = 0.5, .key = 7}, context);
+  const auto y = run_op("dropout", {x}, Dropout{.p = 0.5, .key = 7, .channels = true}, context);
+  for (size_t i = 0; i < y.size(); ++i) CHECK(y[i] == each[i / 3]);
+  CHECK(refusal("dropout", {f32({2, 3})}, Dropout{.channels = true}) ==
+        "dropout: takes [N, C, ...] to drop channels, not [2, 3]");
+}
+
 }  // namespace dpt

@@ -1,0 +1,113 @@
+// The CPU implementations of element-wise products, gated linear units and RMS norm.
+#include <algorithm>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/simd/elementwise.h"
+#include "backend/cpu/support.h"
+#include "graph/attrs.h"
+
+namespace dpt {
+namespace {
+
+const ElementwiseKernels& gated_simd() {
+  static const ElementwiseKernels& kernels = elementwise_simd(simd_kernels().isa);
+  return kernels;
+}
+
+std::string refuses_gated(const KernelQuery& q) {
+  for (const TensorDesc& d : q.in)
+    if (std::string reason = not_f32(d); !reason.empty()) return reason;
+  return "";
+}
+
+std::unique_ptr<Kernel> prepare_multiply(const KernelQuery& q) {
+  return call([n = elements(q.out[0])](const KernelArgs& a) {
+    gated_simd().multiply(data(a.in[0]), data(a.in[1]), data(a.out[0]), n);
+  });
+}
+
+// glu: along the halved dimension, `outer` pairs of `half` adjacent elements.
+struct Halves {
+  size_t outer = 1, half = 1;
+  Halves(const Shape& y, int dim) {
+    for (int i = 0; i < y.rank(); ++i) (i < dim ? outer : half) *= static_cast<size_t>(y[i]);
+  }
+};
+
+std::unique_ptr<Kernel> prepare_glu(const KernelQuery& q) {
+  const Halves s(q.out[0].shape, settings<Glu>(q).dim);
+  return call([=](const KernelArgs& a) {
+    const auto sigmoid = gated_simd().activation[formula::kIndexOf<formula::Sigmoid>];
+    const float* x = data(a.in[0]);
+    float* y = data(a.out[0]);
+    const float none[2] = {};
+    for (size_t o = 0; o < s.outer; ++o, x += 2 * s.half, y += s.half) {
+      sigmoid(x + s.half, y, s.half, none);
+      gated_simd().multiply(x, y, y, s.half);
+    }
+  });
+}
+
+std::unique_ptr<Kernel> prepare_glu_gradient(const KernelQuery& q) {
+  const Halves s(q.in[0].shape, settings<Glu>(q).dim);
+  return call([=](const KernelArgs& a) {
+    constexpr int kSigmoid = formula::kIndexOf<formula::Sigmoid>;
+    const float *dy = data(a.in[0]), *x = data(a.in[1]);
+    float* dx = data(a.out[0]);
+    const float none[2] = {};
+    for (size_t o = 0; o < s.outer; ++o, dy += s.half, x += 2 * s.half, dx += 2 * s.half) {
+      float* const gate = dx + s.half;
+      gated_simd().activation[kSigmoid](x + s.half, dx, s.half, none);
+      gated_simd().multiply(dy, x, gate, s.half);
+      gated_simd().activation_gradient[kSigmoid](dx, gate, gate, s.half, none);
+      gated_simd().multiply(dx, dy, dx, s.half);
+    }
+  });
+}
+
+std::unique_ptr<Kernel> prepare_rms_norm(const KernelQuery& q) {
+  const auto eps = static_cast<float>(settings<RmsNorm>(q).eps);
+  const size_t rows = elements(q.out[1]), columns = elements(q.in[0]) / std::max<size_t>(1, rows);
+  return call([=](const KernelArgs& a) {
+    gated_simd().rms_norm(data(a.in[0]), a.in.size() > 1 ? data(a.in[1]) : nullptr, data(a.out[0]),
+                          data(a.out[1]), rows, columns, eps);
+  });
+}
+
+std::unique_ptr<Kernel> prepare_rms_norm_gradient(const KernelQuery& q) {
+  const size_t rows = elements(q.in[2]);
+  const size_t columns = rows > 0 ? elements(q.in[0]) / rows : elements(q.out[0]);
+  if (q.op == "rms_norm_input_gradient")
+    return call([=](const KernelArgs& a) {
+      gated_simd().rms_norm_input_gradient(data(a.in[0]), data(a.in[1]), data(a.in[2]),
+                                           a.in.size() > 3 ? data(a.in[3]) : nullptr,
+                                           data(a.out[0]), rows, columns);
+    });
+  return call([=](const KernelArgs& a) {
+    gated_simd().rms_norm_weight_gradient(data(a.in[0]), data(a.in[1]), data(a.in[2]),
+                                          data(a.out[0]), rows, columns);
+  });
+}
+
+}  // namespace
+
+std::vector<KernelType> gated_kernels() {
+  using Prepare = std::unique_ptr<Kernel> (*)(const KernelQuery&);
+  const std::pair<std::string_view, Prepare> rows[] = {
+      {"multiply", prepare_multiply},
+      {"glu", prepare_glu},
+      {"glu_gradient", prepare_glu_gradient},
+      {"rms_norm", prepare_rms_norm},
+      {"rms_norm_input_gradient", prepare_rms_norm_gradient},
+      {"rms_norm_weight_gradient", prepare_rms_norm_gradient}};
+  std::vector<KernelType> out;
+  for (const auto& [op, prepare] : rows)
+    out.push_back({.op = op,
+                   .name = simd_kernels().name,
+                   .refuses = refuses_gated,
+                   .prepare = prepare,
+                   .by_sample = true});
+  return out;
+}
+
+}  // namespace dpt
