@@ -1,10 +1,11 @@
-// Convolutions, pooling and resizing in ONNX, where windows have the numbers of the extents that an
-// image has: one or two.
+// Convolutions, pooling, padding and resizing in ONNX, where windows have the numbers of the
+// extents that an image has: one or two.
 #include <algorithm>
 #include <any>
 
 #include "export/onnx_graph.h"
 #include "graph/attrs.h"
+#include "graph/formulas/resample.h"
 #include "graph/windows.h"
 
 namespace dpt {
@@ -172,6 +173,55 @@ void adaptive_max_pool(OnnxGraph& to, const GraphNode& n) {
                           {{"kernel_shape", of_image(size, x)}, {"strides", of_image(size, x)}}));
 }
 
+// A matrix [out, in] that interpolates one extent.
+std::vector<float> interpolation(int64_t in, int64_t out, double scale, bool align_corners) {
+  const auto ratio = formula::linear_ratio<float>(in, out, scale, align_corners);
+  std::vector<float> matrix(static_cast<size_t>(out * in));
+  for (int64_t i = 0; i < out; ++i) {
+    const formula::Blend<float> b = formula::linear_blend(i, in, out, ratio, align_corners);
+    matrix[static_cast<size_t>(i * in + b.low)] += 1 - b.weight;
+    matrix[static_cast<size_t>(i * in + b.high)] += b.weight;
+  }
+  return matrix;
+}
+
+// As products with matrices, of the height and of the width, for the reason below.
+void upsample_bilinear(OnnxGraph& to, const GraphNode& n) {
+  const auto& s = settings<Resize>(n);
+  const Shape& x = to.shape(n.in[0]);
+  const Pair in = extents_of(x), out = s.extents;
+  const auto matrix = [&](size_t i) {
+    return to.numbers({out[i], in[i]}, interpolation(in[i], out[i], s.scale[i], s.align_corners));
+  };
+  std::string y = to[n.in[0]];
+  if (dims_of(x) == 2) y = to.add("MatMul", {matrix(0), y});
+  const std::string columns =
+      to.add("Transpose", {matrix(1)}, {{"perm", std::vector<int64_t>{1, 0}}});
+  to.set(n.out[0], to.add("MatMul", {y, columns}));
+}
+
+void pad_inside(OnnxGraph& to, const GraphNode& n) {
+  const auto& s = settings<Pad>(n);
+  const Shape& x = to.shape(n.in[0]);
+  const auto rank = static_cast<size_t>(x.rank());
+  if (s.mode != Pad::Mode::circular) {
+    const std::vector<int64_t> pads = both({s.before.begin(), s.before.begin() + rank},
+                                           {s.behind.begin(), s.behind.begin() + rank});
+    const std::string mode = s.mode == Pad::Mode::reflect ? "reflect" : "edge";
+    return to.set(n.out[0], to.add("Pad", {to[n.in[0]], to.integers(pads)}, {{"mode", mode}}));
+  }
+  // Operator set 17 has no circular padding.
+  std::string y = to[n.in[0]];
+  for (size_t d = 2; d < rank; ++d) {
+    const int64_t extent = x[static_cast<int>(d)];
+    std::vector<int64_t> indices;
+    for (int64_t i = -s.before[d]; i < extent + s.behind[d]; ++i)
+      indices.push_back(formula::pad_source(formula::PadFrom::circular, i, extent));
+    y = to.add("Gather", {y, to.integers(indices)}, {{"axis", static_cast<int64_t>(d)}});
+  }
+  to.set(n.out[0], y);
+}
+
 // Takes rows and columns by their indices, which are exact; Resize computes them by formulas that
 // round in another way than PyTorch's for some sizes.
 void upsample_nearest(OnnxGraph& to, const GraphNode& n) {
@@ -193,6 +243,8 @@ constexpr OnnxOperator kOperators[] = {{"convolution", convolution},
                                        {"avg_pool", avg_pool},
                                        {"adaptive_avg_pool", adaptive_avg_pool},
                                        {"adaptive_max_pool", adaptive_max_pool},
+                                       {"pad_inside", pad_inside},
+                                       {"upsample_bilinear", upsample_bilinear},
                                        {"upsample_nearest", upsample_nearest}};
 
 }  // namespace

@@ -101,6 +101,7 @@ struct Resize {
   // upsample_nearest: PyTorch's scale_factor, from which source indices are computed; 0: use result
   // / input
   std::array<double, 2> scale{0, 0};
+  bool align_corners = false;  // upsample_bilinear
 };
 struct GroupNorm {
   int64_t groups = 1;
@@ -121,6 +122,8 @@ struct BatchNorm {
 struct Pad {  // elements added before and after each dimension; negative: removed
   std::array<int64_t, Shape::kMaxRank> before{}, behind{};
   double value = 0;
+  // pad_inside: where new elements come from
+  enum class Mode : uint8_t { reflect, replicate, circular } mode = Mode::reflect;
 };
 
 // Copies a value from the memory of stage `from` to that of stage `to` (graph.h, Note [stages]).

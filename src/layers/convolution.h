@@ -9,6 +9,7 @@
 #include "formats/json.h"
 #include "layers/kaiming.h"
 #include "layers/layer.h"
+#include "layers/pad_inside.h"
 #include "layers/window.h"
 
 namespace dpt::layers {
@@ -59,11 +60,11 @@ struct Conv {
           ? Usage{"torch.nn.Conv1d",
                   "- conv1d: {out_channels: 16, kernel_size: 3, padding: same}\n"
                   "- conv1d: {out_channels: 16, kernel_size: 3, stride: 2, padding: 1,\n"
-                  "    dilation: 1, groups: 4, bias: false, padding_mode: zeros}"}
+                  "    dilation: 1, groups: 4, bias: false, padding_mode: circular}"}
           : Usage{"torch.nn.Conv2d",
                   "- conv2d: {out_channels: 16, kernel_size: 3, padding: same}\n"
                   "- conv2d: {out_channels: 16, kernel_size: [3, 5], stride: 2, padding: [1, 2],\n"
-                  "    dilation: 1, groups: 4, bias: false, padding_mode: zeros}"};
+                  "    dilation: 1, groups: 4, bias: false, padding_mode: reflect}"};
 
   static constexpr std::string_view kName = kDims == 1 ? "conv1d" : "conv2d";
 
@@ -93,7 +94,8 @@ struct Conv {
             "number of channel groups; an output channel sees only the input channels of its group",
             kSize)
         .optional("bias", &Conv::bias, "whether a learned bias is added")
-        .choice("padding_mode", &Conv::padding_mode, {"zeros"}, "how the padding is filled");
+        .choice("padding_mode", &Conv::padding_mode, {"zeros", "reflect", "replicate", "circular"},
+                "how the padding is filled");
   }
 
   static void check(const Conv& c, const Owner& owner, Diagnostics& d) {
@@ -115,8 +117,10 @@ struct Conv {
     if (channels % groups != 0)
       fail(Fault::spec, "{}: the {} channels of {} cannot be divided evenly into {} groups", kName,
            channels, in.shape.str(), groups);
-    const Convolution settings{window(), groups};
+    Convolution settings{window(), groups};
     require_window_fits(kName, in.shape, settings.window, kDims);
+    if (padding_mode != "zeros")
+      x = padded_inside(g, x, kName, padding_mode, settings.window, kDims);
     std::vector<int64_t> extents = {out_channels, channels / groups};
     double fan_in = static_cast<double>(channels / groups);
     for (int64_t k : spread(kernel_size, kDims)) {
@@ -138,7 +142,10 @@ struct Conv {
     else
       call.key("padding", padding.word);
     add_sizes(call, "dilation", dilation, 1);
-    return call.key("groups", groups, 1).key("bias", bias, true).str();
+    return call.key("groups", groups, 1)
+        .key("bias", bias, true)
+        .key("padding_mode", padding_mode, "zeros")
+        .str();
   }
 
  private:

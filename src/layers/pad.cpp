@@ -1,22 +1,28 @@
-// pad: adds elements of one value around the last dimensions of each sample, or removes elements
-// where a number is negative. Same as PyTorch's ConstantPad and ZeroPad.
+// pad: adds elements around the last dimensions of each sample, of one value or copies of its own,
+// or removes elements where a number is negative. Same as PyTorch's ConstantPad, ZeroPad,
+// ReflectionPad, ReplicationPad and CircularPad.
 #include <algorithm>
 
 #include "base/fail.h"
 #include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
+#include "layers/pad_inside.h"
 
 namespace dpt::layers {
 namespace {
 
 struct PadLayer {
-  static constexpr Usage kUsage{"torch.nn.ConstantPad1d, torch.nn.ConstantPad2d",
-                                "- pad: 2\n"
-                                "- pad: {padding: [1, 2, 0, 0], value: 0.5}"};
+  static constexpr Usage kUsage{
+      "torch.nn.ConstantPad1d, torch.nn.ConstantPad2d, torch.nn.ReflectionPad2d, "
+      "torch.nn.ReplicationPad2d, torch.nn.CircularPad2d",
+      "- pad: 2\n"
+      "- pad: {padding: [1, 2, 0, 0], value: 0.5}\n"
+      "- pad: {padding: 1, mode: reflect}"};
 
   std::vector<int64_t> padding;
   double value = 0;
+  std::string mode = "constant";
 
   static KeyTable<PadLayer> keys() {
     return KeyTable<PadLayer>()
@@ -26,13 +32,20 @@ struct PadLayer {
                   Range{.text = "must be between -2^31 and 2^31",
                         .low = -2147483648.0,
                         .high = 2147483648.0})
-        .optional("value", &PadLayer::value, "value of the new elements");
+        .optional("value", &PadLayer::value, "mode constant: value of the new elements")
+        .choice("mode", &PadLayer::mode, {"constant", "reflect", "replicate", "circular"},
+                "what the new elements are, as in torch.nn.functional.pad; all but constant copy "
+                "elements of images");
   }
 
   static void check(const PadLayer& p, const Owner& owner, Diagnostics& d) {
     if (p.padding.size() != 1 && (p.padding.size() % 2 != 0 || p.padding.size() > 6))
       d.error(owner.at("padding"),
               fmt::format("'padding' must be one number, or 2, 4 or 6, not {}", p.padding.size()));
+    if (p.mode == "constant") return;
+    if (std::ranges::any_of(p.padding, [](int64_t side) { return side < 0; }))
+      d.error(owner.at("padding"), "'padding' must not be negative, except with mode constant");
+    if (p.value != 0) d.error(owner.at("value"), "'value' needs mode constant");
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
@@ -42,6 +55,12 @@ struct PadLayer {
     if (dims >= shape.rank())
       fail(Fault::spec, "pad: {} numbers pad {} dimensions after the batch, but {} has only {}",
            sides.size(), dims, shape.str(), shape.rank() - 1);
+    const bool copies = mode != "constant";
+    if (copies && (shape.rank() < 3 || shape.rank() > 4 || dims > shape.rank() - 2))
+      fail(Fault::spec,
+           "pad: mode {} takes [N, channels, length] or [N, channels, height, width] and pads "
+           "behind the channels: {} numbers do not fit {}",
+           mode, sides.size(), shape.str());
     Pad s{.value = value};
     for (int i = 0; i < dims; ++i) {
       const int dim = shape.rank() - 1 - i;
@@ -53,15 +72,21 @@ struct PadLayer {
       s.before[static_cast<size_t>(dim)] = before;
       s.behind[static_cast<size_t>(dim)] = behind;
     }
-    return g.apply("pad", {x}, s);
+    return copies ? pad_inside(g, x, "pad", "mode", mode, s) : g.apply("pad", {x}, s);
   }
 
   std::string torch(const Shape& x) const {
     const std::vector<int64_t> sides = all_sides(x);
-    return PythonCall(fmt::format("nn.ConstantPad{}d", sides.size() / 2))
-        .arg(sides)
-        .arg(value)
-        .str();
+    const size_t dims = sides.size() / 2;
+    if (mode == "constant")
+      return PythonCall(fmt::format("nn.ConstantPad{}d", dims)).arg(sides).arg(value).str();
+    const std::string_view name = mode == "reflect"     ? "Reflection"
+                                  : mode == "replicate" ? "Replication"
+                                                        : "Circular";
+    // PyTorch's modules for images pad both extents.
+    std::vector<int64_t> all = sides;
+    if (x.rank() == 4) all.resize(4);
+    return PythonCall(fmt::format("nn.{}Pad{}d", name, x.rank() - 2)).arg(all).str();
   }
 
  private:
@@ -75,6 +100,8 @@ struct PadLayer {
 
 }  // namespace
 
-LayerType pad() { return layer_type<PadLayer>("pad", "Pads the last dimensions with a constant."); }
+LayerType pad() {
+  return layer_type<PadLayer>("pad", "Pads the last dimensions with a constant, or with copies.");
+}
 
 }  // namespace dpt::layers

@@ -79,8 +79,22 @@ TEST_CASE("conv2d says what it takes") {
         "error: 'padding' must be an integer, a list of them, same or valid, not 'full'");
   CHECK(said(", padding: -1") == "error: 'padding' must be between 0 and 2^31 - 1");
   CHECK(said(", padding: [1, x]") == "error: 'padding' must be an integer, not 'x'");
-  CHECK(said(", padding_mode: reflect") ==
-        "error: unknown word 'reflect' for 'padding_mode'; known: zeros");
+  CHECK(said(", padding_mode: mirror") ==
+        "error: unknown word 'mirror' for 'padding_mode'; known: zeros, reflect, replicate, "
+        "circular");
+}
+
+TEST_CASE("conv2d's padding can be copies of the input") {
+  CHECK(lowered("model: [{conv2d: {out_channels: 8, kernel_size: 3, padding: [1, 2], padding_mode: "
+                "reflect}}]",
+                real({2, 3, 5, 6})) ==
+        "0.pad_inside f32[2, 3, 7, 10] = pad_inside{reflect}(input)\n"
+        "0.convolution f32[2, 8, 5, 8] = convolution(0.pad_inside, 0.weight, 0.bias)\n");
+  CHECK(complaint(lowered("model: [{conv2d: {out_channels: 8, kernel_size: 9, padding: 4, "
+                          "padding_mode: reflect}}]",
+                          real({2, 3, 8, 4}))) ==
+        "error: conv2d: padding_mode reflect cannot add 4 elements to dimension 3 of [2, 3, 8, 4], "
+        "which has 4; use less padding, or replicate");
 }
 
 }  // namespace dpt

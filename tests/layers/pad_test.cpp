@@ -26,4 +26,28 @@ TEST_CASE("pad says what does not fit") {
         "error: pad: -2 and -1 cut off all of extent 1 of [2, 3]");
 }
 
+TEST_CASE("pad copies elements of an image") {
+  CHECK(lowered("model: [{pad: {padding: 1, mode: reflect}}]", real({2, 3, 4, 5})) ==
+        "0.pad_inside f32[2, 3, 6, 7] = pad_inside{reflect}(input)\n");
+  CHECK(torch_layer("model: [{pad: {padding: [1, 2], mode: circular}}]", {2, 3, 4, 5}) ==
+        "nn.CircularPad2d([1, 2, 0, 0])");
+  CHECK(torch_layer("model: [{pad: {padding: 2, mode: replicate}}]", {2, 3, 4}) ==
+        "nn.ReplicationPad1d([2, 2])");
+  CHECK(torch_layer("model: [{pad: {padding: 2, mode: reflect}}]", {2, 3, 4, 5}) ==
+        "nn.ReflectionPad2d([2, 2, 2, 2])");
+}
+
+TEST_CASE("pad says where it has nothing to copy") {
+  CHECK(complaint(lowered("model: [{pad: {padding: 4, mode: reflect}}]", real({2, 3, 4}))) ==
+        "error: pad: mode reflect cannot add 4 elements to dimension 2 of [2, 3, 4], which has 4; "
+        "use less padding, or replicate");
+  CHECK(complaint(lowered("model: [{pad: {padding: 1, mode: reflect}}]", real({2, 3}))) ==
+        "error: pad: mode reflect takes [N, channels, length] or [N, channels, height, width] and "
+        "pads behind the channels: 2 numbers do not fit [2, 3]");
+  CHECK(complaint(lowered("model: [{pad: {padding: [-1, 1], mode: reflect}}]", real({2, 3, 4}))) ==
+        "error: 'padding' must not be negative, except with mode constant");
+  CHECK(complaint(lowered("model: [{pad: {padding: 1, mode: reflect, value: 2}}]",
+                          real({2, 3, 4}))) == "error: 'value' needs mode constant");
+}
+
 }  // namespace dpt

@@ -30,4 +30,27 @@ TEST_CASE("upsample says what it takes") {
         "error: upsample: scale_factor 0.1 leaves nothing of [2, 3, 4]");
 }
 
+TEST_CASE("upsample interpolates") {
+  CHECK(lowered("model: [{upsample: {scale_factor: 2, mode: bilinear}}]", real({2, 3, 4, 5})) ==
+        "0.upsample_bilinear f32[2, 3, 8, 10] = upsample_bilinear(input)\n");
+  CHECK(lowered("model: [{upsample: {size: 7, mode: linear, align_corners: true}}]",
+                real({2, 3, 4})) ==
+        "0.upsample_bilinear f32[2, 3, 7] = upsample_bilinear(input)\n");
+  CHECK(torch_layer("model: [{upsample: {scale_factor: 2, mode: bilinear, align_corners: true}}]",
+                    {2, 3, 4, 5}) ==
+        "nn.Upsample(scale_factor=2.0, mode=\"bilinear\", align_corners=True)");
+}
+
+TEST_CASE("upsample's modes are those of the number of extents") {
+  CHECK(complaint(lowered("model: [{upsample: {size: 7, mode: bilinear}}]", real({2, 3, 4}))) ==
+        "error: upsample: mode bilinear takes [N, channels, height, width], not [2, 3, 4]: use "
+        "mode linear");
+  CHECK(complaint(lowered("model: [{upsample: {size: 7, mode: linear}}]", real({2, 3, 4, 5}))) ==
+        "error: upsample: mode linear takes [N, channels, length], not [2, 3, 4, 5]: use mode "
+        "bilinear");
+  CHECK(
+      complaint(lowered("model: [{upsample: {size: 7, align_corners: true}}]", real({2, 3, 4}))) ==
+      "error: 'align_corners' needs mode linear or bilinear");
+}
+
 }  // namespace dpt

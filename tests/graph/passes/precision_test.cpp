@@ -68,6 +68,8 @@ TEST_CASE("operators have the classes of torch's autocast") {
                       {"rms_norm: [4, 4]", "bf16", "f32"},
                       {"dropout2d", "bf16", "f16"},
                       {"adaptive_max_pool2d: 1", "bf16", "f16"},
+                      {"upsample: {scale_factor: 2, mode: bilinear}", "bf16", "f32"},
+                      {"pad: {padding: 1, mode: circular}", "bf16", "f16"},
                       {"softmax: {dim: 1}", "bf16", "f32"},
                       {"log_softmax: {dim: 1}", "bf16", "f32"},
                       {"dropout", "bf16", "f16"},

@@ -1,4 +1,4 @@
-// Pooling and nearest-neighbor resizing of images [N, C, H, W] in any layout. Gradients gather:
+// Pooling, resizing and padding of images [N, C, H, W] in any layout. Gradients gather:
 // each element of dx is a sum over the windows that contain it, in the order of the windows and in
 // double.
 #pragma once
@@ -7,6 +7,7 @@
 
 #include "backend/cuda/kernels/number.h"
 #include "backend/cuda/kernels/own_kernel.h"
+#include "graph/formulas/resample.h"
 
 namespace dpt::cuda {
 
@@ -255,14 +256,148 @@ struct UpsampleGradient {
   }
 };
 
-using ImageKernels =
-    KernelList<MaxPool<float, int32_t>, MaxPoolGradient<float, int32_t>, MaxPool<float, uint8_t>,
-               MaxPoolGradient<float, uint8_t>, MeanPool<float>, MeanPoolGradient<float>,
-               Upsample<float>, UpsampleGradient<float>, MaxPool<Bf16, int32_t>,
-               MaxPoolGradient<Bf16, int32_t>, MaxPool<Bf16, uint8_t>,
-               MaxPoolGradient<Bf16, uint8_t>, MeanPool<Bf16>, MeanPoolGradient<Bf16>,
-               Upsample<Bf16>, UpsampleGradient<Bf16>, MaxPool<F16, int32_t>,
-               MaxPoolGradient<F16, int32_t>, MaxPool<F16, uint8_t>, MaxPoolGradient<F16, uint8_t>,
-               MeanPool<F16>, MeanPoolGradient<F16>, Upsample<F16>, UpsampleGradient<F16>>;
+// Linear interpolation along one extent (graph/formulas/resample.h).
+struct Linear {
+  int64_t in, out;
+  float ratio;
+  bool align_corners;
+  DPT_HOST_DEVICE formula::Blend<float> source(int64_t i) const {
+    return formula::linear_blend(i, in, out, ratio, align_corners);
+  }
+  // A range that contains all positions with source i, and possibly others.
+  DPT_HOST_DEVICE Range near(int64_t i) const {
+    if (in == out) return {i, i + 1};
+    if (!(ratio > 0)) return {0, out};
+    const auto first = static_cast<int64_t>(static_cast<float>(i - 1) / ratio);
+    const auto last = static_cast<int64_t>(static_cast<float>(i + 2) / ratio);
+    return {i == 0 ? 0 : most(0, first - 3), i + 1 >= in ? out : least(out, last + 3)};
+  }
+  // How much of source i is in position p.
+  DPT_HOST_DEVICE double share(int64_t p, int64_t i) const {
+    const formula::Blend<float> b = source(p);
+    const auto high = static_cast<double>(b.weight);
+    return (b.low == i ? 1 - high : 0) + (b.high == i ? high : 0);
+  }
+};
+
+template <class T>
+struct Interpolate {
+  ImageShape from, to;
+  Linear rows, columns;
+  const T* x;
+  T* y;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(x, from.elements());
+    v.writes(y, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const Position p = position_of(to, i);
+    const formula::Blend<float> row = rows.source(p.h), column = columns.source(p.w);
+    const auto down = static_cast<double>(row.weight), right = static_cast<double>(column.weight);
+    const auto value = [&](int64_t h, int64_t w) {
+      return static_cast<double>(number(x[from.at(p.n, p.c, h, w)]));
+    };
+    put(y[i], (1 - down) * (1 - right) * value(row.low, column.low) +
+                  (1 - down) * right * value(row.low, column.high) +
+                  down * (1 - right) * value(row.high, column.low) +
+                  down * right * value(row.high, column.high));
+  }
+};
+
+template <class T>
+struct InterpolateGradient {
+  ImageShape from, to;
+  Linear rows, columns;
+  const T* dy;
+  T* dx;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(dy, to.elements());
+    v.writes(dx, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const Position p = position_of(from, i);
+    const Range h = rows.near(p.h), w = columns.near(p.w);
+    double sum = 0;
+    for (int64_t r = h.first; r < h.last; ++r) {
+      const double of_row = rows.share(r, p.h);
+      if (of_row == 0) continue;
+      for (int64_t c = w.first; c < w.last; ++c)
+        if (const double of_column = columns.share(c, p.w); of_column != 0)
+          sum += of_row * of_column * static_cast<double>(number(dy[to.at(p.n, p.c, r, c)]));
+    }
+    put(dx[i], sum);
+  }
+};
+
+// The padding of one extent with copies of its own elements.
+struct CopiedPadding {
+  int64_t extent, before, behind;
+  formula::PadFrom from;
+  DPT_HOST_DEVICE int64_t source(int64_t position) const {
+    return formula::pad_source(from, position - before, extent);
+  }
+  // Calls f(position) for the positions of element i and of its copies.
+  template <class F>
+  DPT_HOST_DEVICE void each_copy(int64_t i, F f) const {
+    for (int64_t p = 0; p < before; ++p)
+      if (source(p) == i) f(p);
+    f(i + before);
+    for (int64_t p = before + extent; p < before + extent + behind; ++p)
+      if (source(p) == i) f(p);
+  }
+};
+
+template <class T>
+struct PadInside {
+  ImageShape from, to;
+  CopiedPadding rows, columns;
+  const T* x;
+  T* y;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(x, from.elements());
+    v.writes(y, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const Position p = position_of(to, i);
+    y[i] = x[from.at(p.n, p.c, rows.source(p.h), columns.source(p.w))];
+  }
+};
+
+template <class T>
+struct PadInsideGradient {
+  ImageShape from, to;
+  CopiedPadding rows, columns;
+  const T* dy;
+  T* dx;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(dy, to.elements());
+    v.writes(dx, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const Position p = position_of(from, i);
+    double sum = 0;
+    rows.each_copy(p.h, [&](int64_t h) {
+      columns.each_copy(
+          p.w, [&](int64_t w) { sum += static_cast<double>(number(dy[to.at(p.n, p.c, h, w)])); });
+    });
+    put(dx[i], sum);
+  }
+};
+
+using ImageKernels = KernelList<
+    MaxPool<float, int32_t>, MaxPoolGradient<float, int32_t>, MaxPool<float, uint8_t>,
+    MaxPoolGradient<float, uint8_t>, MeanPool<float>, MeanPoolGradient<float>, Upsample<float>,
+    UpsampleGradient<float>, MaxPool<Bf16, int32_t>, MaxPoolGradient<Bf16, int32_t>,
+    MaxPool<Bf16, uint8_t>, MaxPoolGradient<Bf16, uint8_t>, MeanPool<Bf16>, MeanPoolGradient<Bf16>,
+    Upsample<Bf16>, UpsampleGradient<Bf16>, MaxPool<F16, int32_t>, MaxPoolGradient<F16, int32_t>,
+    MaxPool<F16, uint8_t>, MaxPoolGradient<F16, uint8_t>, MeanPool<F16>, MeanPoolGradient<F16>,
+    Upsample<F16>, UpsampleGradient<F16>, Interpolate<float>, Interpolate<Bf16>, Interpolate<F16>,
+    InterpolateGradient<float>, InterpolateGradient<Bf16>, InterpolateGradient<F16>,
+    PadInside<float>, PadInside<Bf16>, PadInside<F16>, PadInsideGradient<float>,
+    PadInsideGradient<Bf16>, PadInsideGradient<F16>>;
 
 }  // namespace dpt::cuda
