@@ -1,114 +1,11 @@
-// conv_transpose2d: transposed convolution, the operation of a convolution's input gradient: [N, C,
-// H, W] -> [N, out_channels, H', W'], where H' = (H - 1) stride - 2 padding + dilation (kernel_size
-// - 1) + output_padding + 1.
-#include "layers/kaiming.h"
-#include "layers/layer.h"
-#include "layers/window.h"
+// conv_transpose2d: transposed convolution of an image, [N, C, H, W] -> [N, out_channels, H', W'],
+// where H' = (H - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1.
+#include "layers/conv_transpose.h"
 
 namespace dpt::layers {
-namespace {
-
-struct ConvTranspose {
-  static constexpr Usage kUsage{
-      "torch.nn.ConvTranspose2d",
-      "- conv_transpose2d: {out_channels: 8, kernel_size: 2, stride: 2}\n"
-      "- conv_transpose2d: {out_channels: 8, kernel_size: [3, 3], stride: 2, padding: 1,\n"
-      "    output_padding: 1, groups: 2, bias: false, dilation: 1, padding_mode: zeros}"};
-
-  int64_t out_channels = 0;
-  Sizes kernel_size, stride = {1}, padding = {0}, output_padding = {0}, dilation = {1};
-  int64_t groups = 1;
-  bool bias = true;
-  std::string padding_mode = "zeros";
-
-  static KeyTable<ConvTranspose> keys() {
-    return KeyTable<ConvTranspose>()
-        .required("out_channels", &ConvTranspose::out_channels, "number of output channels", kSize)
-        .required("kernel_size", &ConvTranspose::kernel_size,
-                  "size of the window: one number, or one per dimension", kSize)
-        .optional("stride", &ConvTranspose::stride, "step of the window in the output", kSize)
-        .optional("padding", &ConvTranspose::padding,
-                  "rows and columns removed from each side of the output", kSizeOrZero)
-        .optional("output_padding", &ConvTranspose::output_padding,
-                  "rows and columns added at the end of the output", kSizeOrZero)
-        .optional(
-            "groups", &ConvTranspose::groups,
-            "number of channel groups; an output channel sees only the input channels of its group",
-            kSize)
-        .optional("bias", &ConvTranspose::bias, "whether a learned bias is added")
-        .optional("dilation", &ConvTranspose::dilation, "distance between the window's elements",
-                  kSize)
-        .choice("padding_mode", &ConvTranspose::padding_mode, {"zeros"},
-                "how the padding is filled");
-  }
-
-  static void check(const ConvTranspose& c, const Owner& owner, Diagnostics& d) {
-    check_count("kernel_size", c.kernel_size, 2, owner, d);
-    check_count("stride", c.stride, 2, owner, d);
-    check_count("padding", c.padding, 2, owner, d);
-    check_count("output_padding", c.output_padding, 2, owner, d);
-    check_count("dilation", c.dilation, 2, owner, d);
-    if (!d.ok()) return;
-    if (c.out_channels % c.groups != 0)
-      d.error(owner.at("groups"), fmt::format("out_channels {} is not divisible by groups {}",
-                                              c.out_channels, c.groups));
-    const Convolution s = c.settings();
-    for (size_t i = 0; i < 2; ++i)
-      if (s.output_padding[i] >= std::max(s.window.stride[i], s.window.dilation[i])) {
-        d.error(owner.at("output_padding"),
-                "output_padding must be smaller than stride or dilation, as in torch");
-        return;
-      }
-  }
-
-  ValueId build(GraphBuilder& g, ValueId x) const {
-    const TensorDesc in = g.desc(x);
-    need_image("conv_transpose2d", in, 2);
-    const int64_t channels = in.shape[1];
-    if (channels % groups != 0)
-      fail(Fault::spec,
-           "conv_transpose2d: the {} channels of {} cannot be divided evenly into {} groups",
-           channels, in.shape.str(), groups);
-    const Convolution s = settings();
-    const Pair k = s.window.kernel;
-    // PyTorch computes fan_in from dimension 1 of the weight, here the output channels.
-    const double fan_in = static_cast<double>(out_channels / groups) * static_cast<double>(k[0]) *
-                          static_cast<double>(k[1]);
-    std::vector<ValueId> inputs = {
-        x,
-        g.parameter("weight", {channels, out_channels / groups, k[0], k[1]}, weight_init(fan_in))};
-    if (bias) inputs.push_back(g.parameter("bias", {out_channels}, bias_init(fan_in)));
-    return g.apply("convolution_transpose", inputs, s);
-  }
-
-  std::string torch(const Shape& x) const {
-    PythonCall call("nn.ConvTranspose2d");
-    call.arg(x[1]).arg(out_channels);
-    add_sizes(call, "kernel_size", kernel_size);
-    add_sizes(call, "stride", stride, 1);
-    add_sizes(call, "padding", padding, 0);
-    add_sizes(call, "output_padding", output_padding, 0);
-    call.key("groups", groups, 1).key("bias", bias, true);
-    return add_sizes(call, "dilation", dilation, 1).str();
-  }
-
- private:
-  Convolution settings() const {
-    const Pair around = pair_of(spread(padding, 2));
-    return {.window = {.kernel = pair_of(spread(kernel_size, 2)),
-                       .stride = pair_of(spread(stride, 2)),
-                       .dilation = pair_of(spread(dilation, 2)),
-                       .before = around,
-                       .behind = around},
-            .groups = groups,
-            .output_padding = pair_of(spread(output_padding, 2))};
-  }
-};
-
-}  // namespace
 
 LayerType conv_transpose2d() {
-  return layer_type<ConvTranspose>(
+  return layer_type<ConvTranspose<2>>(
       "conv_transpose2d", "Transposed 2-D convolution: [N, C, H, W] to [N, out_channels, H', W'].");
 }
 
