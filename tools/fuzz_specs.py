@@ -131,13 +131,16 @@ class Specs:
         spec = {"data": {"dataset": {"synthetic_images": {"samples": self.random.randint(4, 20), "shape": shape, "classes": 3}},
                          "transforms": ["to_tensor"]}, "loss": "cross_entropy"}
         layers = [{"conv2d": {"out_channels": 4, "kernel_size": 1}}, "relu", {"batch_norm2d": None}, {"max_pool2d": 1},
-                  {"adaptive_avg_pool2d": 2}, {"dropout": 0.5}, {"residual": {"body": ["relu"]}}, "identity"]
+                  {"adaptive_avg_pool2d": 2}, {"dropout": 0.5}, {"residual": {"body": ["relu"]}}, "identity",
+                  {"adaptive_max_pool2d": 3}, {"dropout2d": 0.5}, {"pad": {"padding": 1, "mode": "replicate"}}, "mish",
+                  {"upsample": {"size": 4, "mode": "bilinear"}}, {"permute": [3, 1, 2]}]
         return spec, [self.pick(layers) for _ in range(self.random.randint(0, 4))] + ["flatten", {"linear": 3}]
 
     def vectors(self):
         spec = {"data": {"dataset": {"random": {"samples": self.random.randint(4, 40), "in_features": 4, "out_features": 2}}},
                 "loss": "mse_loss"}
         layers = [{"linear": 8}, "relu", {"dropout": 0.5}, {"layer_norm": None}, {"batch_norm1d": None}, "sigmoid", "identity",
+                  "rms_norm", "hardtanh", "glu", {"reshape": [-1]},
                   {"flatten": {"start_dim": -1}}, {"linear": 3, "checkpoint": True}]
         return spec, [self.pick(layers) for _ in range(self.random.randint(0, 5))] + [{"linear": 2}]
 

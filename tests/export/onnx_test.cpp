@@ -59,7 +59,15 @@ TEST_CASE("ONNX models of the other layers") {
       "{gelu: {approximate: tanh}}, {softplus: {beta: 2, threshold: 5}}, silu, relu6, elu, "
       "leaky_relu, {linear: 3}, {softmax: {dim: -1}}]",
       {DType::i32, {5}});
-  check_golden(images + "\n" + sequences, "export/golden/onnx.txt");
+  const std::string others = model_text(
+      "[{conv2d: {out_channels: 8, kernel_size: 3, padding: 1, padding_mode: reflect}}, "
+      "{pad: {padding: [1, 2], mode: circular}}, {pixel_shuffle: 2}, mish, hardtanh, "
+      "{upsample: {size: [3, 4], mode: bilinear}}, {adaptive_max_pool2d: [2, 4]}, "
+      "{adaptive_max_pool2d: 1}, {reshape: [2, 1]}, {permute: [2, 1]}, {linear: 4, name: a}, "
+      "{rms_norm: , name: b}, {multiply: , from: [a, b]}, hardsigmoid, glu, "
+      "{max_pool1d: 1}, {avg_pool1d: 1}]",
+      {DType::f32, {2, 4, 3}});
+  check_golden(images + "\n" + sequences + "\n" + others, "export/golden/onnx.txt");
 }
 
 TEST_CASE("weights that are missing or have another shape are refused") {
@@ -86,9 +94,10 @@ TEST_CASE("every operator of an evaluation has a translation to ONNX") {
   // Losses; what only training, reduced precision or several devices need; what passes of a back
   // end make of other operators.
   CHECK(missing ==
-        "matmul\nmax_pool_bytes\nscale_gradient\ndropout\nbce_loss\nbce_with_logits_loss\n"
-        "cross_entropy\nhuber_loss\nkl_div\nl1_loss\nmse_loss\nmulti_margin_loss\nnll_loss\n"
-        "poisson_nll_loss\nsmooth_l1_loss\nsoft_margin_loss\ncast\ncopy\nmasked\n");
+        "matmul\nmax_pool_bytes\nmasked_channels\nscale_gradient\ndropout\nbce_loss\n"
+        "bce_with_logits_loss\ncross_entropy\nhuber_loss\nkl_div\nl1_loss\nmse_loss\n"
+        "multi_margin_loss\nnll_loss\npoisson_nll_loss\nsmooth_l1_loss\nsoft_margin_loss\ncast\n"
+        "copy\nmasked\n");
 }
 
 }  // namespace dpt

@@ -73,7 +73,8 @@ LAYERS = {
                      "false}}]"),
     "convolutions of sequences": ([4, 15], "[{conv1d: {out_channels: 6, kernel_size: 3, stride: 2, padding: 1, groups: "
                                   "2}}, {conv1d: {out_channels: 2, kernel_size: 4, padding: same}}, {upsample: 3}, "
-                                  "{pad: [2, -1]}, flatten]"),
+                                  "{pad: [2, -1]}, {conv_transpose1d: {out_channels: 4, kernel_size: 3, stride: 2, "
+                                  "padding: 1, output_padding: 1, groups: 2}}, flatten]"),
     "max pools": ([3, 11, 12], "[{max_pool2d: {kernel_size: 2, stride: 1, dilation: [2, 1]}}, {max_pool2d: "
                   "{kernel_size: 3, stride: 2, padding: 1, ceil_mode: true}}, {max_pool2d: {kernel_size: 2, ceil_mode: "
                   "true}}]"),
@@ -85,6 +86,24 @@ LAYERS = {
                        "[10, 9]}}, {adaptive_avg_pool2d: [5, 3]}, {adaptive_avg_pool2d: 1}, flatten]"),
     "upsampling": ([2, 5, 7], "[{upsample: 2}, {upsample: {size: [7, 9]}}, {upsample: {scale_factor: [1.7, 2.3]}}, "
                    "{pad: {padding: [1, 2, 0, -3], value: 0.5}}]"),
+    "gates": ([6], "[{linear: 8}, mish, {linear: 8}, hardtanh, {hardtanh: {min_val: -2, max_val: 3}}, {linear: 8}, "
+              "hardsigmoid, {linear: 8, name: a}, {linear: 8, name: b}, {multiply: null, from: [a, b, a]}, glu, rms_norm, "
+              "{rms_norm: {eps: 0.1, elementwise_affine: false}}]"),
+    "moves": ([4, 6, 5], "[{permute: [2, 3, 1]}, {reshape: [3, -1]}, {rms_norm: {normalized_shape: [3, 40]}}, "
+              "{reshape: [4, 6, 5]}, {pixel_shuffle: 2}, {glu: {dim: 2}}]"),
+    "pools of sequences": ([3, 23], "[{max_pool1d: {kernel_size: 3, stride: 2, padding: 1, ceil_mode: true}}, "
+                           "{avg_pool1d: {kernel_size: 2, stride: 1, padding: 1}}, {adaptive_max_pool1d: 8}, "
+                           "{adaptive_avg_pool1d: 5}, {dropout2d: 0.5}]"),
+    "adaptive max pools": ([3, 12, 7], "[{adaptive_max_pool2d: [5, 7]}, {adaptive_max_pool2d: [5, 3]}, {upsample: "
+                           "{size: [10, 9]}}, {adaptive_max_pool2d: [5, 3]}, {dropout2d: 0.5}, {adaptive_max_pool2d: 1}]"),
+    "interpolation": ([2, 5, 7], "[{upsample: {scale_factor: 2, mode: bilinear}}, {upsample: {size: [7, 9], mode: "
+                      "bilinear, align_corners: true}}, {upsample: {scale_factor: [1.7, 2.3], mode: bilinear}}]"),
+    "interpolation of sequences": ([2, 5], "[{upsample: {scale_factor: 2.5, mode: linear}}]"),
+    "copied padding": ([3, 6, 7], "[{conv2d: {out_channels: 4, kernel_size: 3, padding: [2, 1], padding_mode: reflect}}, "
+                       "{conv2d: {out_channels: 4, kernel_size: 4, padding: same, padding_mode: circular}}, {pad: "
+                       "{padding: [1, 0, 2, 3], mode: replicate}}, {pad: {padding: [1, 2], mode: circular}}]"),
+    "copied padding of sequences": ([3, 6], "[{conv1d: {out_channels: 4, kernel_size: 3, padding: 2, padding_mode: "
+                                    "replicate}}, {pad: {padding: [1, 3], mode: reflect}}]"),
     "attention": ([5, 8], "[{position_embedding: {num_embeddings: 9}}, {residual: [layer_norm, {multihead_attention: "
                   "{num_heads: 2}}]}, {multihead_attention: {num_heads: 4, causal: true, bias: false}}]"),
     "branches": ([6], "[{linear: 4, name: a}, {linear: 4, name: b, from: input}, {add: null, from: [a, b], name: c}, "

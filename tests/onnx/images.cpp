@@ -89,16 +89,15 @@ Results conv(const Case& c) {
 
 Results conv_transpose(const Case& c) {
   const Extents &x = c.inputs[0].extents, &w = c.inputs[1].extents, &y = c.outputs[0].extents;
-  if (x.size() == 3) throw Inexpressible{"conv_transpose2d takes images"};
   const Strides s(c, x, Extents(w.begin() + 2, w.end()));
   if (c.word("auto_pad", "NOTSET") != "NOTSET")
     throw Inexpressible{"a transposed convolution whose padding the output decides"};
   Extents more;
-  for (size_t i = 0; i < 2; ++i)
+  for (size_t i = 0; i + 2 < x.size(); ++i)
     more.push_back(y[i + 2] - ((x[i + 2] - 1) * s.strides[i] + s.dilations[i] * (s.kernel[i] - 1) +
                                1 - s.before[i] - s.behind[i]));
   return one_layer(
-      c, "conv_transpose2d",
+      c, x.size() == 3 ? "conv_transpose1d" : "conv_transpose2d",
       fmt::format("out_channels: {}, {}{}, groups: {}, bias: false, output_padding: [{}]", y[1],
                   s.settings(), s.dilation(), c.number("group", 1), fmt::join(more, ", ")),
       {c.inputs[1].data}, of_sums(c));
@@ -112,12 +111,11 @@ void need_pool_padding(const Strides& s) {
 
 Results max_pool(const Case& c) {
   const Extents& x = c.inputs[0].extents;
-  if (x.size() != 4) throw Inexpressible{"max_pool2d takes images"};
-  const Strides s(c, x, list(c, "kernel_shape", 2, 1));
+  const Strides s(c, x, list(c, "kernel_shape", x.size() - 2, 1));
   need_pool_padding(s);
   Net net;
   const ValueId y = net.layer(
-      "max_pool2d",
+      x.size() == 3 ? "max_pool1d" : "max_pool2d",
       fmt::format("{{{}{}, ceil_mode: {}}}", s.settings(), s.dilation(), yes(c, "ceil_mode")),
       {net.real(c.inputs[0])});
   net.expect(y, c.outputs[0], kMoved);
@@ -129,11 +127,10 @@ Results max_pool(const Case& c) {
 
 Results average_pool(const Case& c) {
   const Extents& x = c.inputs[0].extents;
-  if (x.size() != 4) throw Inexpressible{"avg_pool2d takes images"};
-  const Strides s(c, x, list(c, "kernel_shape", 2, 1));
+  const Strides s(c, x, list(c, "kernel_shape", x.size() - 2, 1));
   need_pool_padding(s);
-  if (s.dilations != Extents{1, 1}) throw Inexpressible{"avg_pool2d has no dilation"};
-  return one_layer(c, "avg_pool2d",
+  if (s.dilations != Extents(x.size() - 2, 1)) throw Inexpressible{"avg_pool2d has no dilation"};
+  return one_layer(c, x.size() == 3 ? "avg_pool1d" : "avg_pool2d",
                    fmt::format("{}, ceil_mode: {}, count_include_pad: {}", s.settings(),
                                yes(c, "ceil_mode"), yes(c, "count_include_pad")),
                    {}, c.name.ends_with("last_window_starts_on_pad") ? kFourDigits : kRounded);
@@ -187,7 +184,9 @@ Results prelu(const Case& c) {
 }
 
 Results pad(const Case& c) {
-  if (c.word("mode", "constant") != "constant") throw Inexpressible{"pad has one value"};
+  std::string mode = c.word("mode", "constant");
+  if (mode == "edge") mode = "replicate";
+  if (mode == "wrap") mode = "circular";
   const size_t rank = c.inputs[0].extents.size();
   Pad s{.value = c.has_input(2) ? c.inputs[2].data[0] : 0};
   std::vector<size_t> axes;
@@ -206,8 +205,10 @@ Results pad(const Case& c) {
     sides.push_back(s.behind[d]);
   }
   if (s.before[0] != 0 || s.behind[0] != 0) throw Inexpressible{"more samples"};
+  if (mode != "constant") sides.resize(2 * (rank - 2));  // the channels have no copies
   return one_layer(c, "pad",
-                   fmt::format("padding: [{}], value: {}", fmt::join(sides, ", "), text(s.value)),
+                   fmt::format("padding: [{}], value: {}, mode: {}", fmt::join(sides, ", "),
+                               text(s.value), mode),
                    {}, kMoved);
 }
 

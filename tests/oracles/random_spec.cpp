@@ -107,7 +107,8 @@ class SpecMaker {
           out.push_back(fmt::format("{{linear: {}, name: {}a}}", a, here));
           out.push_back(fmt::format("{{linear: {}, name: {}b, from: {}}}", b, here, here));
           out.push_back(
-              sum ? fmt::format("{{add: {{}}, from: [{}a, {}b]}}", here, here)
+              sum ? fmt::format("{{{}: {{}}, from: [{}a, {}b]}}", one_of({"add", "multiply"}), here,
+                                here)
                   : fmt::format("{{concat: {{dim: {}}}, from: [{}a, {}b]}}", extents_, here, here));
           width_ = sum ? a : a + b;
           break;
@@ -174,11 +175,11 @@ class SpecMaker {
                           chance(70), chance(70), chance(80) ? "0.2" : "null"));
           break;
         default:
-          out.push_back(
-              one_of({"relu: {}", "leaky_relu: 0.1", "elu: 0.7", "selu: {}", "gelu: {}",
-                      "gelu: tanh", "silu: {}", "sigmoid: {}", "tanh: {}", "softplus: 2",
-                      "hardswish: {}", "identity: {}", fmt::format("softmax: {}", extents_),
-                      fmt::format("log_softmax: {}", extents_)}));
+          out.push_back(one_of(
+              {"relu: {}", "leaky_relu: 0.1", "elu: 0.7", "selu: {}", "gelu: {}", "gelu: tanh",
+               "silu: {}", "sigmoid: {}", "tanh: {}", "softplus: 2", "hardswish: {}", "mish: {}",
+               "hardtanh: {max_val: 2}", "hardsigmoid: {}", "rms_norm: {}", "identity: {}",
+               fmt::format("softmax: {}", extents_), fmt::format("log_softmax: {}", extents_)}));
       }
     return out;
   }

@@ -137,6 +137,49 @@ precision: {bf16: {emulate: true}}
   if (kCanFork) same(one, run_spec(text, {"parallel=ddp", "devices=4", "cores=1"}));
 }
 
+TEST_CASE("dropout of channels, and layers that move elements, have the same bits in every mode") {
+  for (const char* precision : {"fp32", "{bf16: {emulate: true}}"}) {
+    CAPTURE(precision);
+    const std::string text = std::string(R"(
+data:
+  dataset: {synthetic_images: {samples: 45, test_samples: 8, shape: [3, 8, 8]}}
+  transforms: [to_tensor]
+  batch_size: 22
+model:
+  - {conv2d: {out_channels: 8, kernel_size: 3, padding: 1, padding_mode: reflect}}
+  - mish
+  - {dropout2d: 0.3}
+  - {adaptive_max_pool2d: [5, 4]}
+  - {upsample: {scale_factor: 2, mode: bilinear}}
+  - {pixel_shuffle: 2}
+  - {permute: [2, 3, 1]}
+  - {reshape: [-1, 8]}
+  - rms_norm
+  - glu
+  - {permute: [2, 1]}
+  - {max_pool1d: 2}
+  - {avg_pool1d: 2}
+  - {conv_transpose1d: {out_channels: 4, kernel_size: 2, stride: 2}}
+  - {hardtanh: {max_val: 2}, name: a}
+  - {hardsigmoid: , name: b}
+  - {multiply: , from: [a, b]}
+  - {dropout2d: 0.2}
+  - flatten
+  - {linear: 10}
+loss: cross_entropy
+optimizer: {adam: 0.01}
+epochs: 2
+evaluate: true
+reproducible: {shards: 4}
+precision: )") + precision + "\n";
+    const Ran one = run_spec(text, {"cores=1"});
+    same(one, run_spec(text, {"cores=3"}));
+    same(one, run_spec(text, {"parallel=dp", "devices=2", "cores=1"}));
+    same(one, run_spec(text, {"parallel={pipeline: {stages: 2, chunks: 1}}", "cores=1"}));
+    if (kCanFork) same(one, run_spec(text, {"parallel=ddp", "devices=4", "cores=1"}));
+  }
+}
+
 TEST_CASE("parameter groups, freezing and scaled rates have the same bits in every mode") {
   const std::string text = spec(R"(reproducible: {shards: 8}
 no_decay: [bias, norm]
