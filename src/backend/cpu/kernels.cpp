@@ -41,8 +41,9 @@ void append(std::vector<KernelType>& list, const std::vector<KernelType>& more) 
 
 std::vector<KernelType> list_for(Bf16Products products) {
   std::vector<KernelType> out = linear_kernels(products);
-  for (auto* more : {&attention_kernels, &batch_norm_kernels, &half_kernels, &elementwise_kernels,
-                     &gated_kernels, &image_kernels})
+  append(out, attention_kernels(products));
+  for (auto* more :
+       {&batch_norm_kernels, &half_kernels, &elementwise_kernels, &gated_kernels, &image_kernels})
     append(out, more());
   append(out, gemm_convolution_kernels(products));
   append(out, onednn_kernels());

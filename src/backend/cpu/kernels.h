@@ -19,7 +19,7 @@ std::span<const KernelType> reference_kernels();  // the reference implementatio
 // The implementations of one file each. The two of oneDNN are empty if dptrain was built without
 // it.
 std::vector<KernelType> linear_kernels(Bf16Products products);
-std::vector<KernelType> attention_kernels();
+std::vector<KernelType> attention_kernels(Bf16Products products);
 std::vector<KernelType> batch_norm_kernels();
 std::vector<KernelType> half_kernels();
 std::vector<KernelType> elementwise_kernels();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -49,10 +50,11 @@ class Widening : Rewriter {
            });
   }
 
-  // The half of all floating-point inputs; f32 if they differ.
+  // The half of all floating-point inputs but statistics; f32 if they differ.
   DType half_of_inputs(const GraphNode& n) const {
     DType out = DType::f32;
     for (ValueId v : n.in) {
+      if (statistics_.contains(v)) continue;
       const DType type = graph_[v].desc.dtype;
       if (type != DType::f32 && !is_half(type)) continue;
       if (type == DType::f32 || (out != DType::f32 && out != type)) return DType::f32;
@@ -63,6 +65,8 @@ class Widening : Rewriter {
 
   void put(GraphNode& n) {
     for (ValueId& v : n.in) v = latest(v);
+    for (size_t i = 1; i < n.out.size(); ++i)
+      if (graph_[n.out[i]].desc.dtype == DType::f32) statistics_.insert(n.out[i]);
     const auto is = [&](ValueId v) { return half(v); };
     if (!std::ranges::any_of(n.in, is) && !std::ranges::any_of(n.out, is))
       return push(std::move(n));
@@ -129,6 +133,7 @@ class Widening : Rewriter {
   std::span<const KernelType> kernels_;
   const OperatorType& cast_ = op("cast");
   std::map<ValueId, Half> halves_;
+  std::set<ValueId> statistics_;      // what nodes compute in f32 beside a first result in halves
   std::map<ValueId, ValueId> alias_;  // replacements for the results of casts to f32
 };
 

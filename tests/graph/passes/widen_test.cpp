@@ -69,6 +69,20 @@ TEST_CASE("where no kernel takes halves, results are rounded and stay f32") {
       }
 }
 
+TEST_CASE("statistics in f32 do not hide that all other inputs are numbers of a half") {
+  const Graph g =
+      emulated("model: [{linear: 4}, {multihead_attention: {num_heads: 2, bias: false}}]",
+               DType::bf16, real({2, 3, 4}), real({2, 3, 4}));
+  int seen = 0;
+  for (const GraphNode& n : g.nodes)
+    if (n.op->name.starts_with("attention")) {
+      CAPTURE(n.op->name);
+      CHECK(n.rounded_inputs == DType::bf16);
+      ++seen;
+    }
+  CHECK(seen == 2);
+}
+
 TEST_CASE("where a kernel takes halves they lie as 16 bits before and behind it") {
   ModelText text("model: [{linear: 3}, relu, {linear: 2}]");
   Graph g = build_graph(text.spec,

@@ -4,8 +4,9 @@
 
 namespace dpt {
 
-const AttentionKernels& attention_simd(Isa isa) {
-  return table_of<AttentionKernels>(isa, {DPT_OF_EACH_ISA(add_attention)});
+const AttentionVariants& attention_simd(Isa isa) {
+  return table_of<AttentionVariants>(
+      isa, {DPT_OF_EACH_ISA(add_attention), DPT_OF_EACH_ISA(add_attention_gradient)});
 }
 
 }  // namespace dpt

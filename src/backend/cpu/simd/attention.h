@@ -33,6 +33,17 @@ struct AttentionKernels {
   void (*backward)(const AttentionHead& head, const AttentionGradient& gradient, float* workspace);
 };
 
+// bf16: q, k, v, y and dy are numbers of bf16, and the factors of the other products, the weights
+// (before they are divided by their sum) and the gradients of scores, are rounded to bf16. The
+// results are not rounded. On threads that flush subnormal numbers, `instruction` and `emulated`
+// have the bits of `bf16`.
+struct AttentionVariants {
+  AttentionKernels floats;
+  AttentionKernels bf16;         // by fma
+  AttentionKernels instruction;  // by VDPBF16PS. REQUIRES: AVX512-BF16; null below AVX-512
+  AttentionKernels emulated;     // the same with two fma in its place; for tests
+};
+
 // Floats of workspace, enough for forward and backward.
 constexpr size_t attention_workspace(size_t positions, size_t columns) {
   constexpr size_t kMostRows = 64, kPanel = 32, kMostBlocks = 32 * 1024;
@@ -40,8 +51,9 @@ constexpr size_t attention_workspace(size_t positions, size_t columns) {
 }
 
 // REQUIRES: this CPU has the instruction set.
-const AttentionKernels& attention_simd(Isa isa);
+const AttentionVariants& attention_simd(Isa isa);
 
-DPT_FOR_EACH_ISA(void add_attention(AttentionKernels& kernels))
+DPT_FOR_EACH_ISA(void add_attention(AttentionVariants& kernels))
+DPT_FOR_EACH_ISA(void add_attention_gradient(AttentionVariants& kernels))
 
 }  // namespace dpt

@@ -5,10 +5,6 @@
 namespace dpt::DPT_ISA {
 namespace {
 
-struct SinglePrecision {
-  DPT_SIMD Vector multiply(Vector a, Vector b, Vector sum) { return fma(a, b, sum); }
-};
-
 template <class Factors>
 void multiply_once(const float* a, const float* b, float* sum) {
   for (size_t i = 0; i < kMostLanes; i += kLanes)

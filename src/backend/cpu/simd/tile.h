@@ -14,10 +14,14 @@ constexpr size_t pieces(size_t n, size_t most) { return (n + most - 1) / most; }
 
 enum class Store { set, continued };
 
-// The operands of a product, which all its tiles share. Element (m, k) of A is a[m * row + k *
-// step].
+// How words of A and B are multiplied; a word is a float.
+struct SinglePrecision {
+  DPT_SIMD Vector multiply(Vector a, Vector b, Vector sum) { return fma(a, b, sum); }
+};
+
+// The operands of a product, which all its tiles share. Word (m, k) of A is a[m * row + k * step].
 struct Product {
-  size_t depth;    // k
+  size_t depth;    // k, in words
   const float* a;  // at the current tile
   size_t row, step;
   const float* b;  // [k, ldb]
@@ -30,9 +34,9 @@ struct Product {
 };
 
 // kRows x (kVectors * kLanes) elements of C. kMasked: only `mask` of the last vector is read and
-// written. Each element is one chain of fma over k, starting at 0, or at C's value if kStore is
-// `continued`.
-template <int kRows, int kVectors, bool kMasked, Store kStore>
+// written. Each element is one chain of Dot::multiply over k, starting at 0, or at C's value if
+// kStore is `continued`.
+template <class Dot, int kRows, int kVectors, bool kMasked, Store kStore>
 DPT_SIMD void tile(const Product& p, Mask mask) {
   Vector sum[kRows][kVectors];
   DPT_UNROLL
@@ -69,7 +73,7 @@ DPT_SIMD void tile(const Product& p, Mask mask) {
     for (int r = 0; r < kRows; ++r) {
       const Vector left = all(a[r * p.row]);
       DPT_UNROLL
-      for (int v = 0; v < kVectors; ++v) sum[r][v] = fma(left, right[v], sum[r][v]);
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = Dot::multiply(left, right[v], sum[r][v]);
     }
     a += p.step;
     b += p.ldb;
@@ -92,36 +96,36 @@ DPT_SIMD void tile(const Product& p, Mask mask) {
   }
 }
 
-template <int kRows, int kVectors, bool kMasked, Store kStore>
+template <class Dot, int kRows, int kVectors, bool kMasked, Store kStore>
 [[gnu::noinline]] static void tile_function(const Product& p, size_t last) {
-  tile<kRows, kVectors, kMasked, kStore>(p, first(last));
+  tile<Dot, kRows, kVectors, kMasked, kStore>(p, first(last));
 }
 
 // One column of tiles: `rows` rows of C, divided into tiles of similar height, and `columns`
 // columns, 1 to kTileColumns.
-template <Store kStore, int kRows>
+template <Store kStore, int kRows, class Dot = SinglePrecision>
 DPT_SIMD void tile_of(const Product& p, size_t rows, size_t columns) {
   if constexpr (kRows > 1) {
     if (rows < static_cast<size_t>(kRows)) {
-      tile_of<kStore, kRows - 1>(p, rows, columns);
+      tile_of<kStore, kRows - 1, Dot>(p, rows, columns);
       return;
     }
   }
   if (columns == kTileColumns) {
-    tile_function<kRows, 2, false, kStore>(p, kLanes);
+    tile_function<Dot, kRows, 2, false, kStore>(p, kLanes);
   } else if (columns > kLanes) {
-    tile_function<kRows, 2, true, kStore>(p, columns - kLanes);
+    tile_function<Dot, kRows, 2, true, kStore>(p, columns - kLanes);
   } else {
-    tile_function<kRows, 1, true, kStore>(p, columns);
+    tile_function<Dot, kRows, 1, true, kStore>(p, columns);
   }
 }
 
-template <Store kStore>
+template <Store kStore, class Dot = SinglePrecision>
 static void tile_column(Product p, size_t rows, size_t columns) {
   size_t tiles = (rows + kTileRows - 1) / kTileRows;
   for (size_t left = rows; left > 0; --tiles) {
     const size_t height = (left + tiles - 1) / tiles;
-    tile_of<kStore, kTileRows>(p, height, columns);
+    tile_of<kStore, kTileRows, Dot>(p, height, columns);
     p.a += height * p.row;
     p.c += height * p.ldc;
     left -= height;

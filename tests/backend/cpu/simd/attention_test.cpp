@@ -74,14 +74,14 @@ TEST_CASE("attention of one head is the plain loops', on every instruction set")
         CAPTURE(s.positions);
         CAPTURE(s.columns);
         CAPTURE(causal);
-        check_head(attention_simd(simd->isa), s.positions, s.columns, causal);
+        check_head(attention_simd(simd->isa).floats, s.positions, s.columns, causal);
       }
 }
 
 TEST_CASE("a score that is not a number is one for all that see it, and for nobody else") {
   constexpr size_t kPlaces = 40, kBad = 20;
   for (const SimdKernels* simd : isas_of_this_cpu()) {
-    const AttentionKernels& kernels = attention_simd(simd->isa);
+    const AttentionKernels& kernels = attention_simd(simd->isa).floats;
     std::vector<float> qkv(3 * kPlaces, 1), y(kPlaces), logsumexp(kPlaces);
     std::vector<float> workspace(attention_workspace(kPlaces, 1));
     qkv[3 * kBad] = NAN;  // a query, which is that position's own
