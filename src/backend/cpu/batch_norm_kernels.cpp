@@ -1,6 +1,6 @@
 // The CPU implementations of batch normalization (graph/operators/norms/batch_norm.cpp) for
 // channels_last images: rows of channels. What all elements of a channel share is computed first,
-// in double.
+// in double. Images of bf16 give the numbers of images of f32 that are rounded to bf16.
 #include <algorithm>
 #include <vector>
 
@@ -12,12 +12,29 @@
 namespace dpt {
 namespace {
 
-const BatchNormKernels& simd() {
+// T: float, or uint16_t for images of bf16.
+template <class T>
+const BatchNormOf<T>& simd() {
   static const BatchNormKernels& kernels = batch_norm_simd(simd_kernels().isa);
-  return kernels;
+  if constexpr (sizeof(T) == 2) {
+    return kernels.bf16;
+  } else {
+    return kernels;
+  }
 }
 
-std::string refuses_rows(const KernelQuery& q) { return not_rows_of_channels(q.in[0]); }
+template <class T>
+T* image(const TensorView& v) {
+  return reinterpret_cast<T*>(v.data);
+}
+
+// Images and rows of them are all f32 or all bf16; the first input is one.
+std::string refuses_rows(const KernelQuery& q) {
+  for (const auto* side : {&q.in, &q.out})
+    for (const TensorDesc& d : *side)
+      if (d.shape.rank() > 1 && d.dtype != q.in[0].dtype) return "its images have several types";
+  return not_rows_of_channels(q.in[0], q.in[0].dtype == DType::bf16 ? DType::bf16 : DType::f32);
+}
 
 std::string refuses_input_gradient(const KernelQuery& q) {
   if (!settings<BatchNorm>(q).batch)
@@ -31,7 +48,8 @@ std::string refuses(const KernelQuery& q) {
   const auto s = settings<BatchNorm>(q);
   if (s.training) return "it takes moments that are already computed";
   if (q.rounds != DType::f32 && q.out[0].dtype == DType::f64) return "it does not round sums";
-  if (s.add && q.rounds != DType::f32 && q.rounds != s.between)
+  const DType result = q.in[0].dtype == DType::bf16 ? DType::bf16 : q.rounds;
+  if (s.add && result != DType::f32 && result != s.between)
     return "it rounds all of its results or none of them";
   return refuses_rows(q);
 }
@@ -43,12 +61,14 @@ class RowsOfChannels : public Kernel {
   explicit RowsOfChannels(const KernelQuery& q)
       : c_(static_cast<size_t>(q.in[0].shape[1])),
         rows_(elements(q.in[0]) / std::max<size_t>(1, c_)),
-        to_(round_to(q.rounds)),
+        to_(round_to(q.in[0].dtype == DType::bf16 ? DType::bf16 : q.rounds)),
         stride_((c_ + kChannelBlock - 1) / kChannelBlock * kChannelBlock),
         tables_(kTables * stride_) {}
 
  protected:
-  void round_between(const KernelQuery& q) { to_ = round_to(settings<BatchNorm>(q).between); }
+  void round_between(const KernelQuery& q) {
+    if (q.in[0].dtype == DType::f32) to_ = round_to(settings<BatchNorm>(q).between);
+  }
 
   double* table(size_t i) { return tables_.data() + i * stride_; }
 
@@ -94,39 +114,41 @@ class RowsOfChannels : public Kernel {
   std::vector<double> tables_;
 };
 
+template <class T>
 class ChannelSums : public RowsOfChannels<2> {
  public:
   using RowsOfChannels::RowsOfChannels;
   void run(const KernelArgs& a) override {
     clear(table(0), table(1));
-    simd().sums(data(a.in[0]), table(0), table(1), rows_, c_);
+    simd<T>().sums(image<T>(a.in[0]), table(0), table(1), rows_, c_);
     give(a.out[0], table(0), table(1));
   }
 };
 
 // batch_norm and batch_norm{relu}.
-template <bool kRelu>
+template <class T, bool kRelu>
 class Forward : public RowsOfChannels<2> {
  public:
   using RowsOfChannels::RowsOfChannels;
   void run(const KernelArgs& a) override {
     lay_scale(a, 1, 2, table(0), table(1));
-    (kRelu ? simd().scale_relu : simd().scale)(data(a.in[0]), table(0), table(1), data(a.out[0]),
-                                               rows_, c_, to_);
+    (kRelu ? simd<T>().scale_relu : simd<T>().scale)(image<T>(a.in[0]), table(0), table(1),
+                                                     image<T>(a.out[0]), rows_, c_, to_);
   }
 };
 
+template <class T>
 class AddRelu : public RowsOfChannels<2> {
  public:
   explicit AddRelu(const KernelQuery& q) : RowsOfChannels(q) { round_between(q); }
   void run(const KernelArgs& a) override {
     lay_scale(a, 2, 3, table(0), table(1));
-    simd().scale_add_relu(data(a.in[0]), data(a.in[1]), table(0), table(1), data(a.out[0]), rows_,
-                          c_, to_);
+    simd<T>().scale_add_relu(image<T>(a.in[0]), image<T>(a.in[1]), table(0), table(1),
+                             image<T>(a.out[0]), rows_, c_, to_);
   }
 };
 
-template <bool kRelu>
+template <class T, bool kRelu>
 class GradientSums : public RowsOfChannels<5> {
  public:
   using RowsOfChannels::RowsOfChannels;
@@ -134,30 +156,31 @@ class GradientSums : public RowsOfChannels<5> {
     sum_gradient(a.in[2], a.out[0], [&](double* sum, double* along, const double* mean) {
       if constexpr (kRelu) {
         lay_scale(a, 2, 3, table(3), table(4));
-        simd().relu_gradient_sums(data(a.in[0]), data(a.in[1]), mean, table(3), table(4), sum,
-                                  along, rows_, c_);
+        simd<T>().relu_gradient_sums(image<T>(a.in[0]), image<T>(a.in[1]), mean, table(3), table(4),
+                                     sum, along, rows_, c_);
       } else {
-        simd().gradient_sums(data(a.in[0]), data(a.in[1]), mean, sum, along, rows_, c_);
+        simd<T>().gradient_sums(image<T>(a.in[0]), image<T>(a.in[1]), mean, sum, along, rows_, c_);
       }
     });
   }
 };
 
+template <class T>
 class AddReluGradient : public RowsOfChannels<3> {
  public:
   explicit AddReluGradient(const KernelQuery& q) : RowsOfChannels(q) { round_between(q); }
   void run(const KernelArgs& a) override {
     sum_gradient(a.in[2], a.out[1], [&](double* sum, double* along, const double* mean) {
-      simd().add_relu_gradient(data(a.in[3]), data(a.in[1]), data(a.in[0]),
-                               a.in.size() > 4 ? data(a.in[4]) : nullptr, mean, data(a.out[0]), sum,
-                               along, rows_, c_, to_);
+      simd<T>().add_relu_gradient(image<T>(a.in[3]), image<T>(a.in[1]), image<T>(a.in[0]),
+                                  a.in.size() > 4 ? image<T>(a.in[4]) : nullptr, mean,
+                                  image<T>(a.out[0]), sum, along, rows_, c_, to_);
     });
   }
 };
 
 // dx = rstd * w * (dy - mean(dy) - h * mean(dy * h)) with h the normalized x, rewritten as a linear
 // function of dy and x with three coefficients per channel.
-template <bool kRelu>
+template <class T, bool kRelu>
 class InputGradient : public RowsOfChannels<5> {
  public:
   using RowsOfChannels::RowsOfChannels;
@@ -170,29 +193,51 @@ class InputGradient : public RowsOfChannels<5> {
       slope[c] = -scale[c] * rstd * sums[c_ + c] / sums.back();
       shift[c] = -scale[c] * sums[c] / sums.back() - slope[c] * moments[c];
     }
-    const BatchNormKernels::Line line{scale, slope, shift};
+    const BatchNormLine line{scale, slope, shift};
     if constexpr (kRelu) {
       lay_scale(a, 2, 4, table(3), table(4));
-      simd().relu_input_gradient(data(a.in[0]), data(a.in[1]), line, table(3), table(4),
-                                 data(a.out[0]), rows_, c_, to_);
+      simd<T>().relu_input_gradient(image<T>(a.in[0]), image<T>(a.in[1]), line, table(3), table(4),
+                                    image<T>(a.out[0]), rows_, c_, to_);
     } else {
-      simd().input_gradient(data(a.in[0]), data(a.in[1]), line, data(a.out[0]), rows_, c_, to_);
+      simd<T>().input_gradient(image<T>(a.in[0]), image<T>(a.in[1]), line, image<T>(a.out[0]),
+                               rows_, c_, to_);
     }
   }
 };
 
-template <class K>
-std::unique_ptr<Kernel> prepare(const KernelQuery& q) {
-  return std::make_unique<K>(q);
+// Calls make(T()) with the type of the images.
+template <class F>
+std::unique_ptr<Kernel> with_type(const KernelQuery& q, F make) {
+  return q.in[0].dtype == DType::bf16 ? make(uint16_t()) : make(float());
 }
 
-// The kernel of what the operator does: K, KRelu with relu, KAddRelu with an addition too.
-template <class K, class KRelu, class KAddRelu>
-std::unique_ptr<Kernel> prepare_variant(const KernelQuery& q) {
-  const auto s = settings<BatchNorm>(q);
-  if (s.add) return std::make_unique<KAddRelu>(q);
-  if (s.relu) return std::make_unique<KRelu>(q);
-  return std::make_unique<K>(q);
+std::unique_ptr<Kernel> prepare_channel_sums(const KernelQuery& q) {
+  return with_type(q, [&]<class T>(T) -> std::unique_ptr<Kernel> {
+    return std::make_unique<ChannelSums<T>>(q);
+  });
+}
+std::unique_ptr<Kernel> prepare_forward(const KernelQuery& q) {
+  return with_type(q, [&]<class T>(T) -> std::unique_ptr<Kernel> {
+    const auto s = settings<BatchNorm>(q);
+    if (s.add) return std::make_unique<AddRelu<T>>(q);
+    if (s.relu) return std::make_unique<Forward<T, true>>(q);
+    return std::make_unique<Forward<T, false>>(q);
+  });
+}
+std::unique_ptr<Kernel> prepare_gradient_sums(const KernelQuery& q) {
+  return with_type(q, [&]<class T>(T) -> std::unique_ptr<Kernel> {
+    const auto s = settings<BatchNorm>(q);
+    if (s.add) return std::make_unique<AddReluGradient<T>>(q);
+    if (s.relu) return std::make_unique<GradientSums<T, true>>(q);
+    return std::make_unique<GradientSums<T, false>>(q);
+  });
+}
+std::unique_ptr<Kernel> prepare_input_gradient(const KernelQuery& q) {
+  return with_type(q, [&]<class T>(T) -> std::unique_ptr<Kernel> {
+    const auto s = settings<BatchNorm>(q);
+    if (s.add || s.relu) return std::make_unique<InputGradient<T, true>>(q);
+    return std::make_unique<InputGradient<T, false>>(q);
+  });
 }
 
 }  // namespace
@@ -200,21 +245,21 @@ std::unique_ptr<Kernel> prepare_variant(const KernelQuery& q) {
 std::vector<KernelType> batch_norm_kernels() {
   const std::string_view isa = simd_kernels().name;
   std::vector<KernelType> out = {
-      {.op = "channel_sums", .name = isa, .refuses = refuses_rows, .prepare = prepare<ChannelSums>},
+      {.op = "channel_sums", .name = isa, .refuses = refuses_rows, .prepare = prepare_channel_sums},
       {.op = "batch_norm",
        .name = isa,
        .refuses = refuses,
-       .prepare = prepare_variant<Forward<false>, Forward<true>, AddRelu>,
+       .prepare = prepare_forward,
        .rounds = true},
       {.op = "batch_norm_sums",
        .name = isa,
        .refuses = refuses,
-       .prepare = prepare_variant<GradientSums<false>, GradientSums<true>, AddReluGradient>,
+       .prepare = prepare_gradient_sums,
        .rounds = true},
       {.op = "batch_norm_input_gradient",
        .name = isa,
        .refuses = refuses_input_gradient,
-       .prepare = prepare_variant<InputGradient<false>, InputGradient<true>, InputGradient<true>>,
+       .prepare = prepare_input_gradient,
        .rounds = true}};
   for (KernelType& row : out) row.by_sample = true;
   return out;

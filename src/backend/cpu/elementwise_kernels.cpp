@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/cpu/half_kernels.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/elementwise.h"
 #include "backend/cpu/support.h"
@@ -30,6 +31,31 @@ std::string refuses(const KernelQuery& q) {
 
 // Activations.
 
+// All floating-point tensors are f32, or all bf16 in 16 bits.
+std::string refuses_activation(const KernelQuery& q) {
+  const DType type = q.in[0].dtype == DType::bf16 ? DType::bf16 : DType::f32;
+  for (const auto* side : {&q.in, &q.out})
+    for (const TensorDesc& d : *side)
+      if (std::string reason = not_of_type(d, type); !reason.empty()) return reason;
+  return "";
+}
+
+// Calls f(args, begin, count) for parts of n elements of the first result. If the query asks for
+// rounding, parts are so small that they are rounded in the first-level cache.
+template <class F>
+std::unique_ptr<Kernel> in_parts(const KernelQuery& q, size_t n, F f) {
+  constexpr size_t kPart = 2048;
+  if (q.rounds == DType::f32) return call([=](const KernelArgs& a) { f(a, size_t{0}, n); });
+  return call([=, round = rounding(q.rounds)](const KernelArgs& a) {
+    float* const y = data(a.out[0]);
+    for (size_t i = 0; i < n; i += kPart) {
+      const size_t count = std::min(kPart, n - i);
+      f(a, i, count);
+      round(y + i, y + i, count);
+    }
+  });
+}
+
 struct Scalars {
   float s[2] = {};
 };
@@ -48,25 +74,50 @@ Scalars parameters_of(const KernelQuery& q) {
 
 template <class F>
 std::unique_ptr<Kernel> prepare_activation(const KernelQuery& q) {
-  return call(
-      [f = simd().activation[formula::kIndexOf<F>], n = elements(q.out[0]),
-       s = parameters_of<F>(q)](const KernelArgs& a) { f(data(a.in[0]), data(a.out[0]), n, s.s); });
+  const size_t n = elements(q.out[0]);
+  const Scalars s = parameters_of<F>(q);
+  if (q.in[0].dtype == DType::bf16)
+    return call([f = simd().bf16.activation[formula::kIndexOf<F>], n, s](const KernelArgs& a) {
+      f(a.in[0].as<const uint16_t>().data(), a.out[0].as<uint16_t>().data(), n, s.s);
+    });
+  return in_parts(q, n,
+                  [f = simd().activation[formula::kIndexOf<F>], s](const KernelArgs& a,
+                                                                   size_t begin, size_t count) {
+                    f(data(a.in[0]) + begin, data(a.out[0]) + begin, count, s.s);
+                  });
 }
 
 template <class F>
 std::unique_ptr<Kernel> prepare_activation_gradient(const KernelQuery& q) {
-  return call([f = simd().activation_gradient[formula::kIndexOf<F>], n = elements(q.out[0]),
-               s = parameters_of<F>(q)](const KernelArgs& a) {
-    f(data(a.in[0]), data(a.in[1]), data(a.out[0]), n, s.s);
-  });
+  const size_t n = elements(q.out[0]);
+  const Scalars s = parameters_of<F>(q);
+  if (q.in[0].dtype == DType::bf16)
+    return call(
+        [f = simd().bf16.activation_gradient[formula::kIndexOf<F>], n, s](const KernelArgs& a) {
+          f(a.in[0].as<const uint16_t>().data(), a.in[1].as<const uint16_t>().data(),
+            a.out[0].as<uint16_t>().data(), n, s.s);
+        });
+  return in_parts(q, n,
+                  [f = simd().activation_gradient[formula::kIndexOf<F>], s](
+                      const KernelArgs& a, size_t begin, size_t count) {
+                    f(data(a.in[0]) + begin, data(a.in[1]) + begin, data(a.out[0]) + begin, count,
+                      s.s);
+                  });
 }
 
 template <class... F>
 void add_activations(std::vector<KernelType>& out, formula::ActivationList<F...>) {
   const std::string_view isa = simd_kernels().name;
   const auto add = [&]<class A>(A) {
-    out.push_back({A::kRow.name, isa, refuses, prepare_activation<A>});
-    out.push_back({A::kRow.gradient, isa, refuses, prepare_activation_gradient<A>});
+    KernelType row{.op = A::kRow.name,
+                   .name = isa,
+                   .refuses = refuses_activation,
+                   .prepare = prepare_activation<A>,
+                   .rounds = true};
+    out.push_back(row);
+    row.op = A::kRow.gradient;
+    row.prepare = prepare_activation_gradient<A>;
+    out.push_back(row);
   };
   (add(F{}), ...);
 }

@@ -6,9 +6,12 @@
 
 #include <fmt/format.h>
 
+#include "backend/cpu/half_kernels.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/scratch.h"
 #include "backend/cpu/simd/images.h"
 #include "backend/cpu/support.h"
+#include "base/half.h"
 #include "graph/operator.h"
 #include "graph/windows.h"
 
@@ -22,16 +25,21 @@ const ImageKernels& simd() {
 
 int64_t height(const Shape& s) { return s.rank() == 4 ? s[2] : 1; }
 
-std::string refuses(const KernelQuery& q) {
+std::string refuses(const KernelQuery& q, DType type) {
   for (const auto* side : {&q.in, &q.out})
     for (const TensorDesc& d : *side) {
       if (d.dtype != DType::i32)
-        if (std::string reason = not_f32(d); !reason.empty()) return reason;
+        if (std::string reason = not_of_type(d, type); !reason.empty()) return reason;
       if (!same_order(d.shape, d.layout, Layout::channels_last))
         return "it takes images channels_last";
       if (d.shape.elements() == 0) return "it takes no empty tensors";
     }
   return "";
+}
+
+std::string refuses_halves(const KernelQuery& q) { return refuses(q, DType::f32); }
+std::string refuses_max(const KernelQuery& q) {
+  return refuses(q, q.in[0].dtype == DType::bf16 ? DType::bf16 : DType::f32);
 }
 
 // Where the windows of a pooling operator lie in x, and the divisors of their sums.
@@ -120,6 +128,27 @@ class EachSample : public Kernel {
   Run run_;
 };
 
+EachSample::Run max_pool_of_bf16(const Positions& p, bool gradient) {
+  if (!gradient)
+    return [p](const KernelArgs& a, int64_t n) {
+      const auto i = static_cast<size_t>(n);
+      simd().max_pool_bf16(a.in[0].as<const uint16_t>().data() + i * p.x_size,
+                           a.out[0].as<uint16_t>().data() + i * p.y_size,
+                           a.out[1].as<int32_t>().data() + i * p.y_size, p.args());
+    };
+  const size_t bytes = p.x_size * sizeof(float);
+  scratch(bytes);
+  return [p, bytes](const KernelArgs& a, int64_t n) {
+    const auto i = static_cast<size_t>(n);
+    auto* const sums = reinterpret_cast<float*>(scratch(bytes));
+    std::fill_n(sums, p.x_size, 0.0F);
+    simd().max_pool_gradient_bf16(a.in[0].as<const uint16_t>().data() + i * p.y_size,
+                                  a.in[1].as<const int32_t>().data() + i * p.y_size, sums,
+                                  p.args());
+    to_halves(DType::bf16, sums, a.out[0].as<uint16_t>().data() + i * p.x_size, p.x_size);
+  };
+}
+
 std::unique_ptr<Kernel> prepare_pool(const KernelQuery& q) {
   const bool gradient = op(q.op).backward, adaptive = q.op.starts_with("adaptive_"),
              largest = q.op.find("max_pool") != q.op.npos;
@@ -127,7 +156,9 @@ std::unique_ptr<Kernel> prepare_pool(const KernelQuery& q) {
               &y = (gradient ? q.in[0] : q.out[0]).shape;
   const Positions p = adaptive ? pieces(x, y) : windows(x, y, std::any_cast<const Pool&>(q.attrs));
   EachSample::Run run;
-  if (largest && !gradient)
+  if (q.in[0].dtype == DType::bf16)
+    run = max_pool_of_bf16(p, gradient);
+  else if (largest && !gradient)
     run = [p](const KernelArgs& a, int64_t n) {
       const auto i = static_cast<size_t>(n);
       simd().max_pool(data(a.in[0]) + i * p.x_size, data(a.out[0]) + i * p.y_size,
@@ -156,19 +187,25 @@ std::unique_ptr<Kernel> prepare_pool(const KernelQuery& q) {
   return std::make_unique<EachSample>(x[0], std::move(run));
 }
 
-std::string refuses_sum(const KernelQuery& q) { return not_rows_of_channels(q.in[0]); }
+std::string refuses_sum(const KernelQuery& q) {
+  return not_rows_of_channels(q.in[0], q.in[0].dtype == DType::bf16 ? DType::bf16 : DType::f32);
+}
 
 std::unique_ptr<Kernel> prepare_sum(const KernelQuery& q) {
   const auto c = static_cast<size_t>(q.in[0].shape[1]);
   const size_t rows = elements(q.in[0]) / std::max<size_t>(1, c);
+  if (q.in[0].dtype == DType::bf16)
+    return std::make_unique<EachSample>(1, [=](const KernelArgs& a, int64_t) {
+      simd().sum_channels_bf16(a.in[0].as<const uint16_t>().data(), data(a.out[0]), rows, c);
+    });
   return std::make_unique<EachSample>(1, [=](const KernelArgs& a, int64_t) {
     simd_kernels().sum_rows(data(a.in[0]), data(a.out[0]), rows, c);
   });
 }
 
 std::string refuses_reorder(const KernelQuery& q) {
-  if (q.in[0].dtype != DType::f32)
-    return fmt::format("it copies f32, not {}", name_of(q.in[0].dtype));
+  if (q.in[0].dtype != DType::f32 && !is_half(q.in[0].dtype))
+    return fmt::format("it copies f32 and halves, not {}", name_of(q.in[0].dtype));
   if (q.in[0].layout == Layout::transposed || q.out[0].layout == Layout::transposed)
     return "it moves images only";
   return "";
@@ -178,6 +215,12 @@ std::unique_ptr<Kernel> prepare_reorder(const KernelQuery& q) {
   const Shape& s = q.in[0].shape;
   auto rows = static_cast<size_t>(s[1]), columns = static_cast<size_t>(s.tail(2).elements());
   if (q.in[0].layout == Layout::channels_last) std::swap(rows, columns);
+  if (is_half(q.in[0].dtype))
+    return std::make_unique<EachSample>(s[0], [=](const KernelArgs& a, int64_t n) {
+      const size_t at = static_cast<size_t>(n) * rows * columns;
+      simd().transpose_halves(a.in[0].as<const uint16_t>().data() + at,
+                              a.out[0].as<uint16_t>().data() + at, rows, columns);
+    });
   return std::make_unique<EachSample>(s[0], [=](const KernelArgs& a, int64_t n) {
     const size_t at = static_cast<size_t>(n) * rows * columns;
     simd().transpose(data(a.in[0]) + at, data(a.out[0]) + at, rows, columns);
@@ -189,10 +232,12 @@ std::unique_ptr<Kernel> prepare_reorder(const KernelQuery& q) {
 std::vector<KernelType> image_kernels() {
   const std::string_view isa = simd_kernels().name;
   std::vector<KernelType> out;
+  for (std::string_view op : {"max_pool", "max_pool_gradient"})
+    out.push_back({.op = op, .name = isa, .refuses = refuses_max, .prepare = prepare_pool});
   for (std::string_view op :
-       {"max_pool", "max_pool_gradient", "avg_pool", "avg_pool_gradient", "adaptive_avg_pool",
-        "adaptive_avg_pool_gradient", "adaptive_max_pool", "adaptive_max_pool_gradient"})
-    out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_pool});
+       {"avg_pool", "avg_pool_gradient", "adaptive_avg_pool", "adaptive_avg_pool_gradient",
+        "adaptive_max_pool", "adaptive_max_pool_gradient"})
+    out.push_back({.op = op, .name = isa, .refuses = refuses_halves, .prepare = prepare_pool});
   out.push_back(
       {.op = "sum_channels", .name = isa, .refuses = refuses_sum, .prepare = prepare_sum});
   out.push_back(

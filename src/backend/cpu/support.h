@@ -27,17 +27,20 @@ inline RoundTo round_to(DType half) {
   return half == DType::bf16 ? RoundTo::bf16 : half == DType::f16 ? RoundTo::f16 : RoundTo::f32;
 }
 
-// Why f32 kernels refuse this tensor; empty: they accept it.
-inline std::string not_f32(const TensorDesc& d) {
-  return d.dtype == DType::f32 ? "" : fmt::format("it computes in f32, not {}", name_of(d.dtype));
+// Why kernels of this type refuse this tensor; empty: they accept it.
+inline std::string not_of_type(const TensorDesc& d, DType type) {
+  return d.dtype == type
+             ? ""
+             : fmt::format("it computes in {}, not {}", name_of(type), name_of(d.dtype));
 }
+inline std::string not_f32(const TensorDesc& d) { return not_of_type(d, DType::f32); }
 
 // Why kernels on rows of channels refuse this tensor; empty: they accept it. [N, C] is always
 // accepted.
-inline std::string not_rows_of_channels(const TensorDesc& d) {
+inline std::string not_rows_of_channels(const TensorDesc& d, DType type = DType::f32) {
   if (d.shape.rank() > 2 && !same_order(d.shape, d.layout, Layout::channels_last))
     return "it takes images channels_last";
-  return not_f32(d);
+  return not_of_type(d, type);
 }
 
 // A kernel that consists of one callable.

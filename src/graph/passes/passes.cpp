@@ -68,6 +68,10 @@ constexpr Pass kFuseBatchNorms{.name = "fuse batch norms",
 constexpr Pass kWidenHalves{.name = "widen halves",
                             .run = [](Graph& g, Settings s) { widen_halves(g, s.kernels); },
                             .needed = [](const Graph& g, Settings) { return has_halves(g); }};
+constexpr Pass kWidenBetween{
+    .name = "widen halves",
+    .run = [](Graph& g, Settings s) { widen_halves(g, s.kernels, StoredHalves::between_products); },
+    .needed = [](const Graph& g, Settings) { return has_halves(g); }};
 constexpr Pass kTransposedWeights{.name = "layouts", .run = [](Graph& g, Settings) {
                                     choose_layouts(g, WeightLayouts::transposed);
                                   }};
@@ -75,8 +79,8 @@ constexpr Pass kChannelsLastWeights{.name = "layouts", .run = [](Graph& g, Setti
                                       choose_layouts(g, WeightLayouts::channels_last);
                                     }};
 
-constexpr Pass kCpu[] = {kPrecision,     kStageCopies, kFuse,        kDifferentiate,
-                         kFuseGradients, kRecompute,   kWidenHalves, kTransposedWeights};
+constexpr Pass kCpu[] = {kPrecision,     kStageCopies, kFuse,         kDifferentiate,
+                         kFuseGradients, kRecompute,   kWidenBetween, kTransposedWeights};
 constexpr Pass kGpu[] = {kPrecision,     kStageCopies,        kFuse,         kDifferentiate,
                          kFuseGradients, kRecompute,          kFuseProducts, kFuseBatchNorms,
                          kWidenHalves,   kChannelsLastWeights};

@@ -19,8 +19,8 @@ constexpr auto kNoNode = static_cast<size_t>(-1);
 
 class Widening : Rewriter {
  public:
-  Widening(Graph& graph, std::span<const KernelType> kernels)
-      : Rewriter(graph), kernels_(kernels) {}
+  Widening(Graph& graph, std::span<const KernelType> kernels, StoredHalves stored)
+      : Rewriter(graph), kernels_(kernels), between_(stored == StoredHalves::between_products) {}
 
   void run() {
     each_node([&](GraphNode& n) { put(n); });
@@ -43,11 +43,24 @@ class Widening : Rewriter {
     return it == alias_.end() ? v : it->second;
   }
 
-  bool takes_halves(const GraphNode& n) const {
-    const KernelQuery query = query_of(graph_, n);
-    return n.op->halves || std::ranges::any_of(kernels_, [&](const KernelType& k) {
-             return k.op == query.op && (!k.refuses || k.refuses(query).empty());
-           });
+  bool takes_halves(const GraphNode& n) {
+    if (n.op->halves) return true;
+    KernelQuery query = query_of(graph_, n);
+    if (between_ && n.op->precision != Precision::compute) {
+      if (std::ranges::none_of(n.in, [&](ValueId v) { return half(v) && halves_[v].made; }))
+        return false;
+      if (n.op->layouts == Layouts::images) set_images_last(query);
+    }
+    return std::ranges::any_of(kernels_, [&](const KernelType& k) {
+      return k.op == query.op && (!k.refuses || k.refuses(query).empty());
+    });
+  }
+
+  // The layouts that choose_layouts() will give an operator without weights.
+  static void set_images_last(KernelQuery& query) {
+    for (auto* side : {&query.in, &query.out})
+      for (TensorDesc& d : *side)
+        if (d.shape.rank() == 3 || d.shape.rank() == 4) d.layout = Layout::channels_last;
   }
 
   // The half of all floating-point inputs but statistics; f32 if they differ.
@@ -131,6 +144,7 @@ class Widening : Rewriter {
   }
 
   std::span<const KernelType> kernels_;
+  bool between_;
   const OperatorType& cast_ = op("cast");
   std::map<ValueId, Half> halves_;
   std::set<ValueId> statistics_;      // what nodes compute in f32 beside a first result in halves
@@ -139,10 +153,10 @@ class Widening : Rewriter {
 
 }  // namespace
 
-void widen_halves(Graph& graph, std::span<const KernelType> kernels) {
+void widen_halves(Graph& graph, std::span<const KernelType> kernels, StoredHalves stored) {
   const bool any =
       std::ranges::any_of(graph.values, [](const Value& v) { return is_half(v.desc.dtype); });
-  if (any) Widening(graph, kernels).run();
+  if (any) Widening(graph, kernels, stored).run();
 }
 
 }  // namespace dpt

@@ -9,6 +9,7 @@
 #include "graph/interpret.h"
 #include "graph/passes/precision.h"
 #include "layers/lowered.h"
+#include "skip.h"
 
 namespace dpt {
 namespace {
@@ -22,7 +23,7 @@ Graph emulated(const std::string& model, DType half, TensorDesc x, TensorDesc y)
                    .precision = {.level = PrecisionPolicy::Level::autocast, .half = half}},
                   text.diagnostics);
   REQUIRE_MESSAGE(text.diagnostics.ok(), text.diagnostics.render());
-  widen_halves(graph, reference_kernels());
+  widen_halves(graph, reference_kernels(), StoredHalves::between_products);
   return graph;
 }
 
@@ -34,8 +35,25 @@ std::string nodes_of(const Graph& g) {
   return out;
 }
 
-// Takes halves wherever it is asked.
+// Take halves wherever they are asked.
+constexpr KernelType kTakesLinear[] = {{.op = "linear", .name = "halves"}};
 constexpr KernelType kTakesRelu[] = {{.op = "relu", .name = "halves"}};
+constexpr KernelType kTakesBoth[] = {{.op = "linear", .name = "halves"},
+                                     {.op = "relu", .name = "halves"}};
+
+// The model's forward pass in bf16, with kernels that take halves.
+Graph forward(const std::string& model, std::span<const KernelType> kernels,
+              StoredHalves stored = StoredHalves::between_products) {
+  ModelText text(model);
+  Graph g = build_graph(text.spec,
+                        {.input = real({2, 4}),
+                         .target = real({2, 2}),
+                         .differentiate = false,
+                         .precision = {.level = PrecisionPolicy::Level::autocast}},
+                        text.diagnostics);
+  widen_halves(g, kernels, stored);
+  return g;
+}
 
 }  // namespace
 
@@ -69,6 +87,36 @@ TEST_CASE("where no kernel takes halves, results are rounded and stay f32") {
       }
 }
 
+// As in a run: the kernels of this CPU for the operators between two convolutions.
+TEST_CASE("images between convolutions of bf16 stay in 16 bits") {
+  if (skip_without(refuses_instruction(Bf16Products::automatic).empty(), "a fast VDPBF16PS"))
+    return;
+  ModelText text(
+      "model: [{conv2d: {out_channels: 8, kernel_size: 3}}, {batch_norm2d: null}, relu,"
+      " {conv2d: {out_channels: 8, kernel_size: 3}}, relu, {max_pool2d: 2},"
+      " {conv2d: {out_channels: 8, kernel_size: 2}}, flatten, {linear: 2}]");
+  Graph g = build_graph(text.spec,
+                        {.input = real({2, 3, 10, 10}),
+                         .target = real({2, 2}),
+                         .precision = {.level = PrecisionPolicy::Level::autocast}},
+                        text.diagnostics);
+  REQUIRE_MESSAGE(text.diagnostics.ok(), text.diagnostics.render());
+  widen_halves(g, cpu_kernels(), StoredHalves::between_products);
+  int images = 0;
+  for (const GraphNode& n : g.nodes) {
+    if (n.op->name == "cast" || n.op->view) continue;
+    for (ValueId v : n.out)
+      if (g[v].desc.shape.rank() == 4 && g[v].role == Role::activation) {
+        CAPTURE(n.op->name);
+        CAPTURE(g[v].name);
+        const bool weight = n.op->name == "convolution_weight_gradient";
+        CHECK((weight || g[v].desc.dtype == DType::bf16 || g[v].desc.dtype == DType::i32));
+        images += g[v].desc.dtype == DType::bf16 ? 1 : 0;
+      }
+  }
+  CHECK(images >= 11);
+}
+
 TEST_CASE("statistics in f32 do not hide that all other inputs are numbers of a half") {
   const Graph g =
       emulated("model: [{linear: 4}, {multihead_attention: {num_heads: 2, bias: false}}]",
@@ -83,22 +131,21 @@ TEST_CASE("statistics in f32 do not hide that all other inputs are numbers of a 
   CHECK(seen == 2);
 }
 
-TEST_CASE("where a kernel takes halves they lie as 16 bits before and behind it") {
-  ModelText text("model: [{linear: 3}, relu, {linear: 2}]");
-  Graph g = build_graph(text.spec,
-                        {.input = real({2, 4}),
-                         .target = real({2, 2}),
-                         .differentiate = false,
-                         .precision = {.level = PrecisionPolicy::Level::autocast}},
-                        text.diagnostics);
-  widen_halves(g, kTakesRelu);
+TEST_CASE("operators that multiply take halves wherever they can, others between two of these") {
+  const std::string model = "model: [{linear: 3}, relu, {linear: 2}]";
+  // relu has no 16 bits before it, and is as it would be without its kernel.
+  CHECK(nodes_of(forward(model, kTakesRelu)) == nodes_of(forward(model, reference_kernels())));
+  CHECK(nodes_of(forward(model, kTakesRelu, StoredHalves::wherever_taken)) ==
+        "round_to round_to round_to linear cast relu cast round_to round_to linear~ mse_loss ");
+  CHECK(nodes_of(forward(model, kTakesLinear)) ==
+        "cast cast cast linear cast relu cast cast cast linear cast mse_loss ");
+  const Graph g = forward(model, kTakesBoth);
+  CHECK(nodes_of(g) == "cast cast cast linear relu cast cast linear cast mse_loss ");
   for (const GraphNode& n : g.nodes)
     if (n.op->name == "relu") {
       CHECK(g[n.in[0]].desc.dtype == DType::bf16);
       CHECK(g[n.out[0]].desc.dtype == DType::bf16);
     }
-  CHECK(nodes_of(g) ==
-        "round_to round_to round_to linear cast relu cast round_to round_to linear~ mse_loss ");
 }
 
 TEST_CASE("the numbers are those of the operators on halves, each result rounded once") {

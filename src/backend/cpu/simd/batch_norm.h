@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "backend/cpu/simd/halves.h"
 #include "backend/cpu/simd/isa.h"
@@ -16,39 +17,45 @@ namespace dpt {
 
 constexpr size_t kChannelBlock = 16;
 
-struct BatchNormKernels {
+struct BatchNormLine {
+  const double *scale, *slope, *shift;
+};
+
+// T: float, or uint16_t for numbers of bf16 in 16 bits; then `to` is RoundTo::bf16.
+template <class T>
+struct BatchNormOf {
   // sum[c] += x, squares[c] += x^2: one chain down the rows, with the bits of a plain loop.
-  void (*sums)(const float* x, double* sum, double* squares, size_t rows, size_t c);
+  void (*sums)(const T* x, double* sum, double* squares, size_t rows, size_t c);
   // y = x * scale[c] + shift[c]; scale_relu: relu of that; scale_add_relu: relu of that + r.
-  void (*scale)(const float* x, const double* scale, const double* shift, float* y, size_t rows,
-                size_t c, RoundTo to);
-  void (*scale_relu)(const float* x, const double* scale, const double* shift, float* y,
-                     size_t rows, size_t c, RoundTo to);
-  void (*scale_add_relu)(const float* x, const float* r, const double* scale, const double* shift,
-                         float* y, size_t rows, size_t c, RoundTo to);
+  void (*scale)(const T* x, const double* scale, const double* shift, T* y, size_t rows, size_t c,
+                RoundTo to);
+  void (*scale_relu)(const T* x, const double* scale, const double* shift, T* y, size_t rows,
+                     size_t c, RoundTo to);
+  void (*scale_add_relu)(const T* x, const T* r, const double* scale, const double* shift, T* y,
+                         size_t rows, size_t c, RoundTo to);
 
   // sum[c] += dy, along[c] += dy * (x - mean[c]), down the rows.
-  void (*gradient_sums)(const float* dy, const float* x, const double* mean, double* sum,
-                        double* along, size_t rows, size_t c);
+  void (*gradient_sums)(const T* dy, const T* x, const double* mean, double* sum, double* along,
+                        size_t rows, size_t c);
   // The same for dy where x * scale[c] + shift[c] > 0, else 0.
-  void (*relu_gradient_sums)(const float* dy, const float* x, const double* mean,
-                             const double* scale, const double* shift, double* sum, double* along,
-                             size_t rows, size_t c);
+  void (*relu_gradient_sums)(const T* dy, const T* x, const double* mean, const double* scale,
+                             const double* shift, double* sum, double* along, size_t rows,
+                             size_t c);
   // The same for dr = dy + dy2 where y > 0, else 0, which is also written. dy2 may be null.
-  void (*add_relu_gradient)(const float* y, const float* x, const float* dy, const float* dy2,
-                            const double* mean, float* dr, double* sum, double* along, size_t rows,
-                            size_t c, RoundTo to);
+  void (*add_relu_gradient)(const T* y, const T* x, const T* dy, const T* dy2, const double* mean,
+                            T* dr, double* sum, double* along, size_t rows, size_t c, RoundTo to);
 
   // dx = dy * line.scale[c] + x * line.slope[c] + line.shift[c].
-  struct Line {
-    const double *scale, *slope, *shift;
-  };
-  void (*input_gradient)(const float* dy, const float* x, const Line& line, float* dx, size_t rows,
+  void (*input_gradient)(const T* dy, const T* x, const BatchNormLine& line, T* dx, size_t rows,
                          size_t c, RoundTo to);
   // The same for dy where x * scale[c] + shift[c] > 0, else 0.
-  void (*relu_input_gradient)(const float* dy, const float* x, const Line& line,
-                              const double* scale, const double* shift, float* dx, size_t rows,
+  void (*relu_input_gradient)(const T* dy, const T* x, const BatchNormLine& line,
+                              const double* scale, const double* shift, T* dx, size_t rows,
                               size_t c, RoundTo to);
+};
+
+struct BatchNormKernels : BatchNormOf<float> {
+  BatchNormOf<uint16_t> bf16;
 };
 
 // REQUIRES: this CPU has the instruction set.

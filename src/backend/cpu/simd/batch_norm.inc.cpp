@@ -43,9 +43,23 @@ DPT_SIMD void each_row(Rows<kRows> block, size_t c, size_t i, F f) {
 
 // Prefetches a page ahead, which makes passes that only read faster. It does not help passes that
 // also write.
-DPT_SIMD void ahead(const float* p) { __builtin_prefetch(p + 1024, 0, 2); }
+template <class T>
+DPT_SIMD void ahead(const T* p) {
+  __builtin_prefetch(p + 4096 / sizeof(T), 0, 2);
+}
 
-void sums(const float* x, double* sum, double* squares, size_t rows, size_t c) {
+// Calls f with the rounding of results.
+template <class T, class F>
+DPT_SIMD void with_rounding_of(RoundTo to, F f) {
+  if constexpr (sizeof(T) == 2) {
+    f(ToBf16{});
+  } else {
+    with_rounding(to, f);
+  }
+}
+
+template <class T>
+void sums(const T* x, double* sum, double* squares, size_t rows, size_t c) {
   each_block(
       rows, c, [&](auto block, size_t i, auto at) __attribute__((always_inline)) {
         Doubles s = load(sum + i), q = load(squares + i);
@@ -62,9 +76,9 @@ void sums(const float* x, double* sum, double* squares, size_t rows, size_t c) {
 }
 
 // y = f(x * scale + shift, index, access); f rounds.
-template <class F>
-DPT_SIMD void scale_and(const float* x, const double* scale, const double* shift, float* y,
-                        size_t rows, size_t c, F f) {
+template <class T, class F>
+DPT_SIMD void scale_and(const T* x, const double* scale, const double* shift, T* y, size_t rows,
+                        size_t c, F f) {
   with_store_to(
       y, rows, c, [&](auto put) __attribute__((always_inline)) {
         each_block(
@@ -78,9 +92,10 @@ DPT_SIMD void scale_and(const float* x, const double* scale, const double* shift
       });
 }
 
-void scale_rows(const float* x, const double* scale, const double* shift, float* y, size_t rows,
-                size_t c, RoundTo to) {
-  with_rounding(
+template <class T>
+void scale_rows(const T* x, const double* scale, const double* shift, T* y, size_t rows, size_t c,
+                RoundTo to) {
+  with_rounding_of<T>(
       to, [&](auto round) __attribute__((always_inline)) {
         scale_and(
             x, scale, shift, y, rows,
@@ -88,9 +103,10 @@ void scale_rows(const float* x, const double* scale, const double* shift, float*
       });
 }
 
-void scale_relu(const float* x, const double* scale, const double* shift, float* y, size_t rows,
-                size_t c, RoundTo to) {
-  with_rounding(
+template <class T>
+void scale_relu(const T* x, const double* scale, const double* shift, T* y, size_t rows, size_t c,
+                RoundTo to) {
+  with_rounding_of<T>(
       to, [&](auto round) __attribute__((always_inline)) {
         scale_and(
             x, scale, shift, y, rows, c, [&](Lanes h, size_t, auto) __attribute__((always_inline)) {
@@ -99,9 +115,10 @@ void scale_relu(const float* x, const double* scale, const double* shift, float*
       });
 }
 
-void scale_add_relu(const float* x, const float* r, const double* scale, const double* shift,
-                    float* y, size_t rows, size_t c, RoundTo to) {
-  with_rounding(
+template <class T>
+void scale_add_relu(const T* x, const T* r, const double* scale, const double* shift, T* y,
+                    size_t rows, size_t c, RoundTo to) {
+  with_rounding_of<T>(
       to, [&](auto round) __attribute__((always_inline)) {
         scale_and(
             x, scale, shift, y, rows,
@@ -120,9 +137,9 @@ struct Relu {
 };
 
 // gradient(x, index, channel, access) returns dy in double.
-template <class F>
-DPT_SIMD void sum_gradient(const float* x, const double* mean, double* sum, double* along,
-                           size_t rows, size_t c, F gradient) {
+template <class T, class F>
+DPT_SIMD void sum_gradient(const T* x, const double* mean, double* sum, double* along, size_t rows,
+                           size_t c, F gradient) {
   each_block(
       rows, c, [&](auto block, size_t i, auto at) __attribute__((always_inline)) {
         const Doubles m = load(mean + i);
@@ -139,7 +156,8 @@ DPT_SIMD void sum_gradient(const float* x, const double* mean, double* sum, doub
       });
 }
 
-void gradient_sums(const float* dy, const float* x, const double* mean, double* sum, double* along,
+template <class T>
+void gradient_sums(const T* dy, const T* x, const double* mean, double* sum, double* along,
                    size_t rows, size_t c) {
   sum_gradient(
       x, mean, sum, along, rows,
@@ -149,7 +167,8 @@ void gradient_sums(const float* dy, const float* x, const double* mean, double* 
       });
 }
 
-void relu_gradient_sums(const float* dy, const float* x, const double* mean, const double* scale,
+template <class T>
+void relu_gradient_sums(const T* dy, const T* x, const double* mean, const double* scale,
                         const double* shift, double* sum, double* along, size_t rows, size_t c) {
   const Relu relu{scale, shift};
   sum_gradient(
@@ -160,9 +179,9 @@ void relu_gradient_sums(const float* dy, const float* x, const double* mean, con
       });
 }
 
-void add_relu_gradient(const float* y, const float* x, const float* dy, const float* dy2,
-                       const double* mean, float* dr, double* sum, double* along, size_t rows,
-                       size_t c, RoundTo to) {
+template <class T>
+void add_relu_gradient(const T* y, const T* x, const T* dy, const T* dy2, const double* mean, T* dr,
+                       double* sum, double* along, size_t rows, size_t c, RoundTo to) {
   const auto passes = [&](auto put, auto round) __attribute__((always_inline)) {
     sum_gradient(
         x, mean, sum, along, rows,
@@ -173,7 +192,7 @@ void add_relu_gradient(const float* y, const float* x, const float* dy, const fl
           return widen(d);
         });
   };
-  with_rounding(
+  with_rounding_of<T>(
       to, [&](auto round) __attribute__((always_inline)) {
         with_store_to(
             dr, rows, c, [&](auto put) __attribute__((always_inline)) { passes(put, round); });
@@ -181,9 +200,9 @@ void add_relu_gradient(const float* y, const float* x, const float* dy, const fl
 }
 
 // gradient: see sum_gradient().
-template <class F>
-DPT_SIMD void gradient_of_input(const float* x, const BatchNormKernels::Line& line, float* dx,
-                                size_t rows, size_t c, RoundTo to, F gradient) {
+template <class T, class F>
+DPT_SIMD void gradient_of_input(const T* x, const BatchNormLine& line, T* dx, size_t rows, size_t c,
+                                RoundTo to, F gradient) {
   const auto passes = [&](auto put, auto round) __attribute__((always_inline)) {
     each_block(
         rows, c, [&](auto block, size_t i, auto at) __attribute__((always_inline)) {
@@ -196,15 +215,16 @@ DPT_SIMD void gradient_of_input(const float* x, const BatchNormKernels::Line& li
               });
         });
   };
-  with_rounding(
+  with_rounding_of<T>(
       to, [&](auto round) __attribute__((always_inline)) {
         with_store_to(
             dx, rows, c, [&](auto put) __attribute__((always_inline)) { passes(put, round); });
       });
 }
 
-void input_gradient(const float* dy, const float* x, const BatchNormKernels::Line& line, float* dx,
-                    size_t rows, size_t c, RoundTo to) {
+template <class T>
+void input_gradient(const T* dy, const T* x, const BatchNormLine& line, T* dx, size_t rows,
+                    size_t c, RoundTo to) {
   gradient_of_input(
       x, line, dx, rows, c,
       to, [&](Doubles, size_t p, size_t, auto at) __attribute__((always_inline)) {
@@ -212,9 +232,9 @@ void input_gradient(const float* dy, const float* x, const BatchNormKernels::Lin
       });
 }
 
-void relu_input_gradient(const float* dy, const float* x, const BatchNormKernels::Line& line,
-                         const double* scale, const double* shift, float* dx, size_t rows, size_t c,
-                         RoundTo to) {
+template <class T>
+void relu_input_gradient(const T* dy, const T* x, const BatchNormLine& line, const double* scale,
+                         const double* shift, T* dx, size_t rows, size_t c, RoundTo to) {
   const Relu relu{scale, shift};
   gradient_of_input(
       x, line, dx, rows, c,
@@ -223,18 +243,24 @@ void relu_input_gradient(const float* dy, const float* x, const BatchNormKernels
       });
 }
 
+template <class T>
+void add(BatchNormOf<T>& kernels) {
+  kernels.sums = sums<T>;
+  kernels.scale = scale_rows<T>;
+  kernels.scale_relu = scale_relu<T>;
+  kernels.scale_add_relu = scale_add_relu<T>;
+  kernels.gradient_sums = gradient_sums<T>;
+  kernels.relu_gradient_sums = relu_gradient_sums<T>;
+  kernels.add_relu_gradient = add_relu_gradient<T>;
+  kernels.input_gradient = input_gradient<T>;
+  kernels.relu_input_gradient = relu_input_gradient<T>;
+}
+
 }  // namespace
 
 void add_batch_norm(BatchNormKernels& kernels) {
-  kernels.sums = sums;
-  kernels.scale = scale_rows;
-  kernels.scale_relu = scale_relu;
-  kernels.scale_add_relu = scale_add_relu;
-  kernels.gradient_sums = gradient_sums;
-  kernels.relu_gradient_sums = relu_gradient_sums;
-  kernels.add_relu_gradient = add_relu_gradient;
-  kernels.input_gradient = input_gradient;
-  kernels.relu_input_gradient = relu_input_gradient;
+  add<float>(kernels);
+  add(kernels.bf16);
 }
 
 }  // namespace dpt::DPT_ISA

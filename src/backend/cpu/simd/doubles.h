@@ -82,5 +82,16 @@ DPT_SIMD Doubles get_wide(Whole at, const float* p) {
 #endif
 }
 DPT_SIMD Doubles get_wide(Rest at, const float* p) { return widen(at.get(p)); }
+DPT_SIMD Doubles get_wide(Whole at, const uint16_t* p) {
+#if defined(__AVX512F__)
+  (void)at;
+  const __m512 both = load(p);
+  return {_mm512_cvtps_pd(_mm512_castps512_ps256(both)),
+          _mm512_cvtps_pd(_mm512_extractf32x8_ps(both, 1))};
+#else
+  return widen(at.get(p));
+#endif
+}
+DPT_SIMD Doubles get_wide(Rest at, const uint16_t* p) { return widen(at.get(p)); }
 
 }  // namespace dpt::DPT_ISA

@@ -53,13 +53,20 @@ struct ClassLossArgs {
 
 inline constexpr int kActivations = formula::Activations::kSize;
 
-struct ElementwiseKernels {
+// T: float, or uint16_t for numbers of bf16 in 16 bits, to which results are rounded.
+template <class T>
+struct ActivationsOf {
   // y[i] = f(x[i]), for each formula of the table of activations (graph/formulas/activations.h).
   // s[2]: its parameters, rounded to float.
-  void (*activation[kActivations])(const float* x, float* y, size_t n, const float* s);
+  void (*activation[kActivations])(const T* x, T* y, size_t n, const float* s);
   // dx[i] = dy[i] * f'(x[i]). at[i] is x[i], or y[i] if the gradient is computed from the result.
-  void (*activation_gradient[kActivations])(const float* at, const float* dy, float* dx, size_t n,
+  void (*activation_gradient[kActivations])(const T* at, const T* dy, T* dx, size_t n,
                                             const float* s);
+};
+
+struct ElementwiseKernels : ActivationsOf<float> {
+  ActivationsOf<uint16_t> bf16;
+
   // Returns the sum of the terms of (x[i], t[i]).
   double (*loss[kPointLosses])(const float* x, const float* t, size_t n, const float* s);
   // dx[i] = factor * derivative of the term.

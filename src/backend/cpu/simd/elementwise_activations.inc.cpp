@@ -1,6 +1,7 @@
 // Activations and their gradients: the formulas of graph/formulas on vectors.
 #include "backend/cpu/simd/elementwise.h"
 #include "backend/cpu/simd/lanes_math.h"
+#include "backend/cpu/simd/rounding.h"
 #include "graph/formulas/activations.h"
 
 namespace dpt::DPT_ISA {
@@ -12,28 +13,37 @@ struct Parameters {
   [[gnu::always_inline]] explicit Parameters(const float* s) : p{all(s[0]), all(s[1])} {}
 };
 
-template <class F>
-void forward(const float* x, float* y, size_t n, const float* s) {
+template <class T>
+DPT_SIMD Lanes as_stored(Lanes x) {
+  if constexpr (sizeof(T) == 2) {
+    return ToBf16{}(x);
+  } else {
+    return x;
+  }
+}
+
+template <class F, class T>
+void forward(const T* x, T* y, size_t n, const float* s) {
   const Parameters of(s);
   each_vector(
       n, [&](size_t i, auto at) __attribute__((always_inline)) {
-        at.put(y + i, formula::value_of<F>(at.get(x + i), of.p));
+        at.put(y + i, as_stored<T>(formula::value_of<F>(at.get(x + i), of.p)));
       });
 }
 
-template <class F>
-void backward(const float* x, const float* dy, float* dx, size_t n, const float* s) {
+template <class F, class T>
+void backward(const T* x, const T* dy, T* dx, size_t n, const float* s) {
   const Parameters of(s);
   each_vector(
       n, [&](size_t i, auto at) __attribute__((always_inline)) {
-        at.put(dx + i, formula::gradient_of<F>(at.get(x + i), at.get(dy + i), of.p));
+        at.put(dx + i, as_stored<T>(formula::gradient_of<F>(at.get(x + i), at.get(dy + i), of.p)));
       });
 }
 
-template <class... F>
-void add_all(ElementwiseKernels& kernels, formula::ActivationList<F...>) {
-  ((kernels.activation[formula::kIndexOf<F>] = forward<F>), ...);
-  ((kernels.activation_gradient[formula::kIndexOf<F>] = backward<F>), ...);
+template <class T, class... F>
+void add_all(ActivationsOf<T>& kernels, formula::ActivationList<F...>) {
+  ((kernels.activation[formula::kIndexOf<F>] = forward<F, T>), ...);
+  ((kernels.activation_gradient[formula::kIndexOf<F>] = backward<F, T>), ...);
 }
 
 // Calls f(i, access, w) with the slopes of the elements from i.
@@ -75,7 +85,8 @@ void multiply(const float* a, const float* b, float* y, size_t n) {
 }  // namespace
 
 void add_activations(ElementwiseKernels& kernels) {
-  add_all(kernels, formula::Activations{});
+  add_all<float>(kernels, formula::Activations{});
+  add_all(kernels.bf16, formula::Activations{});
   kernels.prelu = prelu;
   kernels.prelu_gradient = prelu_gradient;
   kernels.add = add;

@@ -21,6 +21,16 @@ void transpose_matrix(const float* x, float* y, size_t rows, size_t columns) {
     for (size_t j = 0; j < columns; ++j) y[j * rows + i] = x[i * columns + j];
 }
 
+// In blocks of which a column is a cache line of y.
+void transpose_halves(const uint16_t* x, uint16_t* y, size_t rows, size_t columns) {
+  constexpr size_t kBlock = 32;
+  for (size_t i = 0; i < rows; i += kBlock) {
+    const size_t height = rows - i < kBlock ? rows - i : kBlock;
+    for (size_t j = 0; j < columns; ++j)
+      for (size_t r = 0; r < height; ++r) y[j * rows + i + r] = x[(i + r) * columns + j];
+  }
+}
+
 // Calls f(index in x) for the elements of the window of position (i, j) of y, row by row.
 template <class F>
 DPT_SIMD void each_place(const PoolArgs& a, size_t i, size_t j, F f) {
@@ -36,7 +46,8 @@ DPT_SIMD Lanes bits_of(int32_t position) {
   return all(bits);
 }
 
-void max_pool(const float* x, float* y, int32_t* position, const PoolArgs& a) {
+template <class T>
+void max_pool(const T* x, T* y, int32_t* position, const PoolArgs& a) {
   for (size_t i = 0; i < a.oh; ++i)
     for (size_t j = 0; j < a.ow; ++j, y += a.c, position += a.c)
       each_vector(
@@ -59,10 +70,29 @@ void max_pool(const float* x, float* y, int32_t* position, const PoolArgs& a) {
           });
 }
 
-void max_pool_gradient(const float* dy, const int32_t* position, float* dx, const PoolArgs& a) {
+DPT_SIMD float number(float x) { return x; }
+DPT_SIMD float number(uint16_t bf16) {
+  const uint32_t bits = static_cast<uint32_t>(bf16) << 16;
+  float x;
+  __builtin_memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+template <class T>
+void max_pool_gradient(const T* dy, const int32_t* position, float* dx, const PoolArgs& a) {
   for (size_t i = 0; i < a.oh; ++i)
     for (size_t j = 0; j < a.ow; ++j, dy += a.c, position += a.c)
-      for (size_t c = 0; c < a.c; ++c) dx[static_cast<size_t>(position[c]) * a.c + c] += dy[c];
+      for (size_t c = 0; c < a.c; ++c)
+        dx[static_cast<size_t>(position[c]) * a.c + c] += number(dy[c]);
+}
+
+void sum_channels(const uint16_t* x, float* sums, size_t rows, size_t c) {
+  each_vector(
+      c, [&](size_t i, auto at) __attribute__((always_inline)) {
+        Lanes sum = zero();
+        for (size_t r = 0; r < rows; ++r) sum += at.get(x + r * c + i);
+        at.put(sums + i, sum);
+      });
 }
 
 void mean_pool(const float* x, float* y, const PoolArgs& a) {
@@ -100,8 +130,12 @@ void mean_pool_gradient(const float* dy, float* dx, const PoolArgs& a) {
 
 void add_images(ImageKernels& kernels) {
   kernels.transpose = transpose_matrix;
-  kernels.max_pool = max_pool;
-  kernels.max_pool_gradient = max_pool_gradient;
+  kernels.transpose_halves = transpose_halves;
+  kernels.max_pool = max_pool<float>;
+  kernels.max_pool_bf16 = max_pool<uint16_t>;
+  kernels.max_pool_gradient = max_pool_gradient<float>;
+  kernels.max_pool_gradient_bf16 = max_pool_gradient<uint16_t>;
+  kernels.sum_channels_bf16 = sum_channels;
   kernels.mean_pool = mean_pool;
   kernels.mean_pool_gradient = mean_pool_gradient;
 }

@@ -84,11 +84,63 @@ DPT_SIMD float max_of(Lanes a) {
 #endif
 }
 
-// How a loop accesses one vector of an array: Whole: all lanes; Rest: the first few lanes at the
-// end of the array, the other lanes are read as 0 and not written.
+// Numbers of bf16 in 16 bits. A vector that is stored holds numbers of bf16.
+#if defined(__AVX512F__)
+DPT_SIMD Vector from_bf16(__m256i halves) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+}
+DPT_SIMD __m256i to_bf16(Vector v) {
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(v), 16));
+}
+DPT_SIMD Vector load(const uint16_t* p) {
+  return from_bf16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+DPT_SIMD void store(uint16_t* p, Vector v) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), to_bf16(v));
+}
+DPT_SIMD Vector load_first(const uint16_t* p, Mask m) {
+  return from_bf16(_mm256_maskz_loadu_epi16(m, p));
+}
+DPT_SIMD void store_first(uint16_t* p, Mask m, Vector v) {
+  _mm256_mask_storeu_epi16(p, m, to_bf16(v));
+}
+#else
+DPT_SIMD Vector load(const uint16_t* p) {
+  Words w;
+  for (int i = 0; i < kLanes; ++i) w[i] = static_cast<uint32_t>(p[i]) << 16;
+  return (Vector)w;
+}
+DPT_SIMD void store(uint16_t* p, Vector v) {
+  const Words w = (Words)v >> 16;
+  for (int i = 0; i < kLanes; ++i) p[i] = static_cast<uint16_t>(w[i]);
+}
+DPT_SIMD bool has_lane(Mask m, int i) {
+#if defined(__AVX2__)
+  return ((Ints)m)[i] != 0;
+#else
+  return static_cast<size_t>(i) < m;
+#endif
+}
+DPT_SIMD Vector load_first(const uint16_t* p, Mask m) {
+  Words w = {};
+  for (int i = 0; i < kLanes; ++i)
+    if (has_lane(m, i)) w[i] = static_cast<uint32_t>(p[i]) << 16;
+  return (Vector)w;
+}
+DPT_SIMD void store_first(uint16_t* p, Mask m, Vector v) {
+  const Words w = (Words)v >> 16;
+  for (int i = 0; i < kLanes; ++i)
+    if (has_lane(m, i)) p[i] = static_cast<uint16_t>(w[i]);
+}
+#endif
+
+// How a loop accesses one vector of an array of floats, or of bf16: Whole: all lanes; Rest: the
+// first few lanes at the end of the array, the other lanes are read as 0 and not written.
 struct Whole {
   [[gnu::always_inline]] Lanes get(const float* p) const { return load(p); }
   [[gnu::always_inline]] void put(float* p, Lanes x) const { store(p, x.v); }
+  [[gnu::always_inline]] Lanes get(const uint16_t* p) const { return load(p); }
+  [[gnu::always_inline]] void put(uint16_t* p, Lanes x) const { store(p, x.v); }
   [[gnu::always_inline]] Lanes or_lowest(Lanes x) const { return x; }
 };
 struct Rest {
@@ -96,6 +148,8 @@ struct Rest {
   Vector beyond;  // 0 in the lanes that are used, -inf in the others
   [[gnu::always_inline]] Lanes get(const float* p) const { return load_first(p, mask); }
   [[gnu::always_inline]] void put(float* p, Lanes x) const { store_first(p, mask, x.v); }
+  [[gnu::always_inline]] Lanes get(const uint16_t* p) const { return load_first(p, mask); }
+  [[gnu::always_inline]] void put(uint16_t* p, Lanes x) const { store_first(p, mask, x.v); }
   [[gnu::always_inline]] Lanes or_lowest(Lanes x) const { return x.v + beyond; }
 };
 

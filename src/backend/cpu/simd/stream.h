@@ -12,8 +12,10 @@ constexpr size_t kStreamedBytes = kMiB;
 
 // Ordinary stores.
 struct Cached {
-  [[gnu::always_inline]] void operator()(Whole at, float* p, Lanes x) const { at.put(p, x); }
-  [[gnu::always_inline]] void operator()(Rest at, float* p, Lanes x) const { at.put(p, x); }
+  template <class At, class T>
+  [[gnu::always_inline]] void operator()(At at, T* p, Lanes x) const {
+    at.put(p, x);
+  }
 };
 
 #if defined(__AVX2__)
@@ -26,7 +28,18 @@ struct Streamed {
     _mm256_stream_ps(p, x.v);
 #endif
   }
-  [[gnu::always_inline]] void operator()(Rest at, float* p, Lanes x) const { at.put(p, x); }
+  [[gnu::always_inline]] void operator()(Whole at, uint16_t* p, Lanes x) const {
+#if defined(__AVX512F__)
+    (void)at;
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(p), to_bf16(x.v));
+#else
+    at.put(p, x);
+#endif
+  }
+  template <class T>
+  [[gnu::always_inline]] void operator()(Rest at, T* p, Lanes x) const {
+    at.put(p, x);
+  }
 };
 #endif
 
@@ -37,12 +50,13 @@ DPT_SIMD void end_streams() {
 #endif
 }
 
-// Calls f(Cached or Streamed) with the stores to use for an array of `rows` rows of `c` floats.
-template <class F>
-DPT_SIMD void with_store_to(const float* to, size_t rows, size_t c, F f) {
+// Calls f(Cached or Streamed) with the stores to use for an array of `rows` rows of `c` elements.
+template <class T, class F>
+DPT_SIMD void with_store_to(const T* to, size_t rows, size_t c, F f) {
 #if defined(__AVX2__)
-  const bool aligned = reinterpret_cast<uintptr_t>(to) % sizeof(Vector) == 0 && c % kLanes == 0;
-  if (aligned && rows * c * sizeof(float) >= kStreamedBytes) {
+  const bool aligned =
+      reinterpret_cast<uintptr_t>(to) % (kLanes * sizeof(T)) == 0 && c % kLanes == 0;
+  if (aligned && rows * c * sizeof(T) >= kStreamedBytes) {
     f(Streamed{});
     end_streams();
     return;

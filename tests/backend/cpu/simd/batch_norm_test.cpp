@@ -96,7 +96,7 @@ void check_fused(const BatchNormKernels& kernels, size_t rows, size_t c, RoundTo
   const size_t n = rows * c;
   const std::vector<float> x = numbers.reals(n), dy = numbers.reals(n), r = numbers.reals(n);
   Channels a(c, numbers), b(c, numbers), d(c, numbers), scale(c, numbers), shift(c, numbers);
-  const BatchNormKernels::Line line{a.data(), b.data(), d.data()};
+  const BatchNormLine line{a.data(), b.data(), d.data()};
   Floats y(n), fused(n), masked(n), sum(n);
   kernels.scale(x.data(), scale.data(), shift.data(), y.data(), rows, c, RoundTo::f32);
   for (float& v : y) v = round(v);
