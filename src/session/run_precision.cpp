@@ -58,6 +58,7 @@ std::string instructions_for_products(const Spec& spec) {
   const auto& type = *static_cast<const PrecisionType*>(spec.precision.what);
   if (type.dtype != DType::bf16) return fp32;
   const Bf16Products asked = products_of(type.mixed(spec.precision.settings));
+  if (refuses_tiles(asked).empty()) return fp32 + " and AMX";
   return refuses_instruction(asked).empty() ? fp32 + " and VDPBF16PS" : fp32;
 }
 

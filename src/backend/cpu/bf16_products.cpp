@@ -7,6 +7,13 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <vector>
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include <fmt/format.h>
 
@@ -61,8 +68,9 @@ bool computes_same_bits(const Bf16Kernels& kernels) {
   return true;
 }
 
+constexpr size_t kRounds = 2000;  // of a burst: about 15 us
+
 double seconds_of(const MultiplyProbe& probe) {
-  constexpr size_t kRounds = 2000;  // about 15 us
   std::array<float, 2 * kMostLanes> ones;
   ones.fill(std::bit_cast<float>(0x3f803f80U));  // two ones in bf16
   const auto start = std::chrono::steady_clock::now();
@@ -70,16 +78,66 @@ double seconds_of(const MultiplyProbe& probe) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+#if defined(__x86_64__) && defined(__linux__)
+// Asks for the state of tiles, which Linux gives to a process and all of its threads.
+bool may_use_tiles() {
+  constexpr unsigned kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  constexpr unsigned kBf16 = 1U << 22, kTiles = 1U << 24;
+  return (d & kBf16) != 0 && (d & kTiles) != 0 &&
+         syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+#else
+bool may_use_tiles() { return false; }
+#endif
+
+constexpr size_t kTileFloats = size_t{32} * 16;
+
+bool computes_right_tiles(const Bf16Kernels& kernels) {
+  const FlushSubnormals flush;
+  constexpr int kTries = 20;
+  Operands operands;
+  std::vector<float> a(kTileFloats), b(kTileFloats), sums(2 * kTileFloats);
+  for (const auto& [factors, start] : {std::pair(120U, 122U), {56U, 0U}, {180U, 236U}})
+    for (int i = 0; i < kTries; ++i) {
+      for (auto* side : {&a, &b})
+        for (float& x : *side) x = std::bit_cast<float>(operands.word(factors));
+      for (float& x : sums) x = operands.number(start);
+      std::vector<float> expected = sums;
+      kernels.tiles.multiply(a.data(), b.data(), sums.data(), 1);
+      kernels.emulated_tiles.multiply(a.data(), b.data(), expected.data(), 1);
+      if (!std::ranges::equal(sums, expected, same)) return false;
+    }
+  return true;
+}
+
+double products_per_second_of_tiles(const Bf16Kernels& kernels) {
+  constexpr size_t kTileRounds = 300;  // about 20 us
+  constexpr double kProducts = 32 * 32 * 32;
+  std::vector<float> a(kTileFloats), b(kTileFloats), sums(2 * kTileFloats);
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 30; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    kernels.tiles.multiply(a.data(), b.data(), sums.data(), kTileRounds);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    best = std::min(best, took.count());
+  }
+  return kTileRounds * kProducts / best;
+}
+
 // Other load only makes bursts longer, so the shortest of many counts.
-double measured_ratio(const Bf16Kernels& kernels) {
+void measure(const Bf16Kernels& kernels, Bf16Probe& probe) {
   constexpr int kBursts = 60;
-  constexpr double kProductsPerLane = 2;
+  constexpr double kProductsPerLane = 2, kProductsOfFma = kRounds * kProbeChains * kMostLanes;
   double instruction = std::numeric_limits<double>::infinity(), fma = instruction;
   for (int i = 0; i < kBursts; ++i) {
     instruction = std::min(instruction, seconds_of(kernels.probe_instruction));
     fma = std::min(fma, seconds_of(kernels.probe_fma));
   }
-  return kProductsPerLane * fma / instruction;
+  probe.ratio = kProductsPerLane * fma / instruction;
+  if (probe.tiles_usable())
+    probe.tiles_ratio = products_per_second_of_tiles(kernels) * fma / kProductsOfFma;
 }
 
 }  // namespace
@@ -90,7 +148,9 @@ const Bf16Probe& bf16_probe() {
     if (!out.has_instruction) return out;
     const Bf16Kernels& kernels = bf16_simd(Isa::avx512);
     out.same_bits = computes_same_bits(kernels);
-    out.ratio = measured_ratio(kernels);
+    out.has_tiles = may_use_tiles();
+    out.right_tiles = out.has_tiles && computes_right_tiles(kernels);
+    measure(kernels, out);
     return out;
   }();
   return probe;
@@ -98,9 +158,17 @@ const Bf16Probe& bf16_probe() {
 
 std::string text_of(const Bf16Probe& probe) {
   if (!probe.has_instruction) return "this CPU has no AVX512-BF16; products use fma";
-  return fmt::format("VDPBF16PS multiplies {:.1f} times as fast as fma{}; products use {}",
-                     probe.ratio, probe.same_bits ? "" : " but rounds in another way",
-                     probe.faster() ? "it" : "fma");
+  const auto other = [](bool expected) { return expected ? "" : " but rounds in another way"; };
+  std::string out = fmt::format("VDPBF16PS multiplies {:.1f} times as fast as fma{}", probe.ratio,
+                                other(probe.same_bits));
+  if (probe.tiles_usable())
+    out += fmt::format(", AMX {:.1f} times", probe.tiles_ratio);
+  else if (probe.has_tiles)
+    out += ", AMX does not compute what its definition says";
+  return out + fmt::format("; products use {}", probe.tiles_faster() ? "AMX"
+                                                : !probe.faster()    ? "fma"
+                                                : probe.has_tiles    ? "VDPBF16PS"
+                                                                     : "it");
 }
 
 std::string refuses_instruction(Bf16Products asked) {
@@ -119,9 +187,25 @@ std::string refuses_bf16_pairs(const KernelQuery& query, Bf16Products asked) {
   return refuses_instruction(asked);
 }
 
-const GemmKernels& gemm_of(bool pairs) {
+std::string refuses_tiles(Bf16Products asked) {
+  if (asked == Bf16Products::fma) return "the spec asks for fma";
+  if (asked == Bf16Products::instruction) return "the spec asks for VDPBF16PS";
+  const Bf16Probe& probe = bf16_probe();
+  if (!probe.has_tiles) return "this CPU has no AMX, or the system does not permit it";
+  if (!probe.right_tiles) return "AMX of this CPU does not compute what its definition says";
+  return probe.tiles_faster() ? "" : "AMX of this CPU is not the fastest instruction";
+}
+
+std::string refuses_bf16_tiles(const KernelQuery& query, Bf16Products asked) {
+  if (query.rounded_inputs != DType::bf16) return "its factors are not numbers of bf16";
+  if (std::string reason = not_f32(query.in[0]); !reason.empty()) return reason;
+  return refuses_tiles(asked);
+}
+
+const GemmKernels& gemm_of(Factors factors) {
   const Isa isa = simd_kernels().isa;
-  return pairs ? bf16_simd(isa).instruction : gemm_simd(isa);
+  if (factors == Factors::tiles) return bf16_simd(isa).tiles.products;
+  return factors == Factors::pairs ? bf16_simd(isa).instruction : gemm_simd(isa);
 }
 
 }  // namespace dpt

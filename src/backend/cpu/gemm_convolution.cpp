@@ -94,7 +94,7 @@ const Window& window(const KernelQuery& q) {
 class RowProducts : public Kernel {
  public:
   RowProducts(const KernelQuery& q, bool pairs)
-      : gemm_(gemm_of(pairs)),
+      : gemm_(gemm_of(pairs ? Factors::pairs : Factors::floats)),
         taps_(Roles(q), window(q)),
         bias_(q.in.size() > 2),
         result_(elements(q.out[0])),
@@ -138,7 +138,8 @@ class RowProducts : public Kernel {
 
 class RowSums : public Kernel {
  public:
-  RowSums(const KernelQuery& q, bool pairs) : gemm_(gemm_of(pairs)), taps_(Roles(q), window(q)) {
+  RowSums(const KernelQuery& q, bool pairs)
+      : gemm_(gemm_of(pairs ? Factors::pairs : Factors::floats)), taps_(Roles(q), window(q)) {
     const Roles roles(q);
     sum_.taps = taps_.data();
     sum_.tap_count = taps_.count();

@@ -9,7 +9,9 @@
 // Note [products of bf16]: factors that are numbers of bf16 can be packed as pairs, which
 // AVX512-BF16 multiplies with one instruction (simd/bf16_gemm.h). That does not change any bit of a
 // chain either, so it is done wherever there are enough rows to make up for the packing. For
-// factors of bf16, sums of `linear` are chains from a smaller number of rows on, on every CPU.
+// factors of bf16, sums of `linear` are chains from a smaller number of rows on, on every CPU. AMX
+// multiplies tiles of the same pairs (simd/amx_gemm.inc.cpp), with sums in another order; so it is
+// used from a number of rows on that every shard has or none.
 #include <type_traits>
 
 #include "backend/cpu/bf16_products.h"
@@ -44,15 +46,21 @@ constexpr size_t kLarge = size_t{256} * 1024;  // elements: 1 MiB, half of a com
 // Note [products of bf16]. As measured on Zen 4 with 20 to 784 columns.
 constexpr size_t kNarrow = 16;  // columns of results of which packed products are half empty
 constexpr size_t kRowsForChains = 16, kRowsForPairs = 12, kSummedRowsForPairs = 4;
+constexpr size_t kRowsForTiles = 16;  // of a tile
 
 template <Bf16Products kAsked>
 std::string refuses_pairs(const KernelQuery& query) {
   return refuses_bf16_pairs(query, kAsked);
 }
 
+// The rows of the largest shard.
+size_t usual_rows(const KernelQuery& q, size_t n) {
+  return q.samples > 0 ? n / size(q.samples) * size(q.largest_shard) : n;
+}
+
 // The number of rows by which `linear` chooses its order of sums (simd/linear_order.h).
-size_t usual_rows(const KernelQuery& q, size_t n, size_t in) {
-  const size_t usual = q.samples > 0 ? n / size(q.samples) * size(q.largest_shard) : n;
+size_t rows_for_order(const KernelQuery& q, size_t n, size_t in) {
+  const size_t usual = usual_rows(q, n);
   if (!is_bf16(q)) return usual;
   return usual >= kRowsForChains ? in : 0;  // always a chain, or never
 }
@@ -62,18 +70,18 @@ size_t usual_rows(const KernelQuery& q, size_t n, size_t in) {
 // pairs: Note [products of bf16].
 class Product : public Kernel {
  public:
-  Product(const KernelQuery& q, bool pairs)
+  Product(const KernelQuery& q, Factors asked)
       : linear_((q.op == "linear") != transposed(q.in[1])),
         out_(size(q.in[1].shape[q.op == "linear" ? 0 : 1])),
         in_(size(q.in[1].shape[q.op == "linear" ? 1 : 0])),
         n_(rows(q.in[0].shape)),
-        usual_n_(usual_rows(q, n_, in_)),
-        pairs_(pairs && in_ > 0 && out_ > kNarrow &&
-               (linear_ ? linear_is_chains(usual_n_, in_) : n_ >= kRowsForPairs)),
-        packs_(pairs_ || (out_ > kLongRow / 4 &&
-                          (linear_ ? linear_is_chains(usual_n_, in_) && n_ * in_ >= kLarge
-                                   : q.op == "matmul" && n_ >= kEnoughRows &&
-                                         (in_ > kLongRow || n_ * in_ >= kLarge)))),
+        usual_n_(rows_for_order(q, n_, in_)),
+        factors_(factors(q, asked)),
+        packs_(
+            factors_ != Factors::floats ||
+            (out_ > kLongRow / 4 && (linear_ ? linear_is_chains(usual_n_, in_) && n_ * in_ >= kLarge
+                                             : q.op == "matmul" && n_ >= kEnoughRows &&
+                                                   (in_ > kLongRow || n_ * in_ >= kLarge)))),
         to_(round_to(q.rounds)),
         rounding_(packs_ ? nullptr : rounding(q.rounds)) {
     if (packs_) gemm_workspace();
@@ -90,6 +98,12 @@ class Product : public Kernel {
   }
 
  private:
+  Factors factors(const KernelQuery& q, Factors asked) const {
+    if (in_ == 0 || out_ <= kNarrow) return Factors::floats;
+    if (asked == Factors::tiles && usual_rows(q, n_) >= kRowsForTiles) return Factors::tiles;
+    const bool enough = linear_ ? linear_is_chains(usual_n_, in_) : n_ >= kRowsForPairs;
+    return asked != Factors::floats && enough ? Factors::pairs : Factors::floats;
+  }
   void run_packed(const KernelArgs& a, const float* bias) const {
     const RowPairs all{.count = n_};
     gemm_.row_product({.taps = &all,
@@ -110,9 +124,9 @@ class Product : public Kernel {
   const SimdKernels& simd_ = simd_kernels();
   bool linear_;
   size_t out_, in_, n_, usual_n_;
-  bool pairs_;  // Note [products of bf16]
-  bool packs_;  // Note [wide layers]
-  const GemmKernels& gemm_ = gemm_of(pairs_);
+  Factors factors_;  // Note [products of bf16]
+  bool packs_;       // Note [wide layers]
+  const GemmKernels& gemm_ = gemm_of(factors_);
   RoundTo to_;
   Rounding rounding_;  // null: none, or within the product
 };
@@ -120,13 +134,13 @@ class Product : public Kernel {
 // dw = dy^T x, or x^T dy if the weight is transposed.
 class LinearWeightGradient : public Kernel {
  public:
-  LinearWeightGradient(const KernelQuery& q, bool pairs)
+  LinearWeightGradient(const KernelQuery& q, Factors asked)
       : left_(transposed(q.out[0]) ? 1 : 0),
         rows_(size(q.in[left_].shape.back())),
         columns_(size(q.in[1 - left_].shape.back())),
         n_(rows(q.in[0].shape)),
-        pairs_(pairs && n_ >= kSummedRowsForPairs && columns_ > kNarrow),
-        packs_(pairs_ ||
+        factors_(factors(q, asked)),
+        packs_(factors_ != Factors::floats ||
                (left_ == 0 && n_ >= kEnoughRows &&
                 (columns_ > kLongRow ||
                  (columns_ >= kLongRow / 4 && rows_ >= 2 * kLongRow && n_ * rows_ >= kLarge)))) {
@@ -139,6 +153,11 @@ class LinearWeightGradient : public Kernel {
   }
 
  private:
+  Factors factors(const KernelQuery& q, Factors asked) const {
+    if (columns_ <= kNarrow) return Factors::floats;
+    if (asked == Factors::tiles && usual_rows(q, n_) >= kRowsForTiles) return Factors::tiles;
+    return asked != Factors::floats && n_ >= kSummedRowsForPairs ? Factors::pairs : Factors::floats;
+  }
   void make(const KernelArgs& a, size_t begin, size_t count, bool continued, float* out) const {
     const float* const left = data(a.in[left_]) + begin;
     const float* const right = data(a.in[1 - left_]);
@@ -162,9 +181,9 @@ class LinearWeightGradient : public Kernel {
 
   const SimdKernels& simd_ = simd_kernels();
   size_t left_, rows_, columns_, n_;
-  bool pairs_;  // Note [products of bf16]
-  bool packs_;  // Note [wide layers]
-  const GemmKernels& gemm_ = gemm_of(pairs_);
+  Factors factors_;  // Note [products of bf16]
+  bool packs_;       // Note [wide layers]
+  const GemmKernels& gemm_ = gemm_of(factors_);
 };
 
 class SumRows : public Kernel {
@@ -181,13 +200,13 @@ class SumRows : public Kernel {
 
 template <class K>
 KernelType row(std::string_view op, bool makes_rows = false) {
-  constexpr bool kProduct = std::is_constructible_v<K, const KernelQuery&, bool>;
+  constexpr bool kProduct = std::is_constructible_v<K, const KernelQuery&, Factors>;
   return {.op = op,
           .name = simd_kernels().name,
           .refuses = refuses,
           .prepare = [](const KernelQuery& q) -> std::unique_ptr<Kernel> {
             if constexpr (kProduct)
-              return std::make_unique<K>(q, false);
+              return std::make_unique<K>(q, Factors::floats);
             else
               return std::make_unique<K>(q);
           },
@@ -203,7 +222,20 @@ KernelType row_of_pairs(std::string_view op, Bf16Products asked) {
   out.refuses = asked == Bf16Products::instruction ? refuses_pairs<Bf16Products::instruction>
                                                    : refuses_pairs<Bf16Products::automatic>;
   out.prepare = [](const KernelQuery& q) -> std::unique_ptr<Kernel> {
-    return std::make_unique<K>(q, true);
+    return std::make_unique<K>(q, Factors::pairs);
+  };
+  return out;
+}
+
+// A weight gradient by tiles has no rows: samples that come in several calls would be summed in
+// another order.
+template <class K>
+KernelType row_of_tiles(std::string_view op) {
+  KernelType out = row<K>(op);
+  out.name = "amx_bf16";
+  out.refuses = [](const KernelQuery& q) { return refuses_bf16_tiles(q, Bf16Products::automatic); };
+  out.prepare = [](const KernelQuery& q) -> std::unique_ptr<Kernel> {
+    return std::make_unique<K>(q, Factors::tiles);
   };
   return out;
 }
@@ -212,9 +244,14 @@ KernelType row_of_pairs(std::string_view op, Bf16Products asked) {
 
 std::vector<KernelType> linear_kernels(Bf16Products products) {
   std::vector<KernelType> out;
+  if (products == Bf16Products::automatic)
+    out = {row_of_tiles<Product>("linear"), row_of_tiles<Product>("matmul"),
+           row_of_tiles<LinearWeightGradient>("linear_weight_gradient")};
   if (products != Bf16Products::fma)
-    out = {row_of_pairs<Product>("linear", products), row_of_pairs<Product>("matmul", products),
-           row_of_pairs<LinearWeightGradient>("linear_weight_gradient", products)};
+    for (const KernelType& k :
+         {row_of_pairs<Product>("linear", products), row_of_pairs<Product>("matmul", products),
+          row_of_pairs<LinearWeightGradient>("linear_weight_gradient", products)})
+      out.push_back(k);
   for (const KernelType& k :
        {row<Product>("linear"), row<Product>("matmul"),
         row<LinearWeightGradient>("linear_weight_gradient", true), row<SumRows>("sum_rows")})

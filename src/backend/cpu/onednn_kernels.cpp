@@ -16,7 +16,10 @@ namespace {
 using onednn::engine;
 
 std::string refuses(const KernelQuery& q) {
-  return onednn::refuses(q, onednn::refuses_bf16_without_amx());
+  const std::string own = refuses_tiles(Bf16Products::automatic).empty()
+                              ? "dptrain has its own kernels for AMX"
+                              : onednn::refuses_bf16_without_amx();
+  return onednn::refuses(q, own);
 }
 
 // c[m, n] = a[m, k] b[k, n] (+ bias[n]), each operand plain or transposed.

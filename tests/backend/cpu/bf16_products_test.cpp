@@ -106,6 +106,35 @@ TEST_CASE("the instruction is chosen by its rate, and only if its bits are those
       "VDPBF16PS multiplies 2.0 times as fast as fma but rounds in another way; products use fma");
 }
 
+TEST_CASE("tiles are chosen if they are right and faster than VDPBF16PS") {
+  Bf16Probe probe{.has_instruction = true, .same_bits = true, .ratio = 1};
+  probe.has_tiles = true;
+  CHECK(!probe.tiles_faster());
+  CHECK(text_of(probe) ==
+        "VDPBF16PS multiplies 1.0 times as fast as fma, AMX does not compute what its definition "
+        "says; products use fma");
+  probe.right_tiles = true;
+  probe.tiles_ratio = 14.2;
+  CHECK(probe.tiles_faster());
+  CHECK(text_of(probe) ==
+        "VDPBF16PS multiplies 1.0 times as fast as fma, AMX 14.2 times; products use AMX");
+  probe.ratio = 2;
+  probe.tiles_ratio = 2.5;
+  CHECK(!probe.tiles_faster());
+  CHECK(text_of(probe) ==
+        "VDPBF16PS multiplies 2.0 times as fast as fma, AMX 2.5 times; products use VDPBF16PS");
+}
+
+TEST_CASE("a CPU without AMX, or a spec that chooses an instruction, does without tiles") {
+  CHECK(refuses_tiles(Bf16Products::fma) == "the spec asks for fma");
+  CHECK(refuses_tiles(Bf16Products::instruction) == "the spec asks for VDPBF16PS");
+  if (!bf16_probe().has_tiles)
+    CHECK(refuses_tiles(Bf16Products::automatic) ==
+          "this CPU has no AMX, or the system does not permit it");
+  const KernelQuery q = product_of("linear", {50, 75}, {70, 75}, {50, 70});
+  if (!bf16_probe().tiles_faster()) CHECK(first_row(Bf16Products::automatic, q).name != "amx_bf16");
+}
+
 TEST_CASE("the measured rate of the instruction is that of known CPUs") {
   if (skip_without(bf16_probe().usable(), "AVX512-BF16")) return;
   CHECK(bf16_probe().ratio > 0.3);

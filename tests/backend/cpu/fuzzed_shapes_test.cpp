@@ -82,6 +82,7 @@ bool rounds_factors(std::string_view op) { return op.starts_with("attention"); }
 // Whether this CPU runs the row: those of bf16 are for CPUs with a fast VDPBF16PS.
 bool runs_here(const KernelType& row) {
   if (row.name.ends_with("_bf16") && rounds_factors(row.op)) return false;
+  if (row.name == "amx_bf16") return refuses_tiles(Bf16Products::automatic).empty();
   return !row.name.ends_with("_bf16") || refuses_instruction(Bf16Products::automatic).empty();
 }
 

@@ -5,7 +5,7 @@
 namespace dpt {
 
 const Bf16Kernels& bf16_simd(Isa isa) {
-  return table_of<Bf16Kernels>(isa, {DPT_OF_EACH_ISA(add_bf16)});
+  return table_of<Bf16Kernels>(isa, {DPT_OF_EACH_ISA(add_bf16), DPT_OF_EACH_ISA(add_tiles)});
 }
 
 }  // namespace dpt

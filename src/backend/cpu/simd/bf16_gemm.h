@@ -24,15 +24,28 @@ struct MultiplyProbe {
 };
 constexpr size_t kProbeChains = 24;
 
+// Products by tiles of AMX-BF16 (amx_tiles.h). Sums are added in another order than chains of fma:
+// in groups of 32 factors of the depth, each of which is the sum of two chains, over its factors
+// of even and of odd index. `chain` is ignored.
+struct TileKernels {
+  // REQUIRES: one tap, without tables of rows.
+  GemmKernels products;
+  // sums [32, 32] += a [32, 16 words] b [16 words, 32], `rounds` times.
+  void (*multiply)(const float* a, const float* b, float* sums, size_t rounds);
+};
+
 struct Bf16Kernels {
   GemmKernels instruction;  // REQUIRES: AVX512-BF16; null below AVX-512
   GemmKernels emulated;     // the same with fma; for tests
   MultiplyProbe probe_instruction, probe_emulated, probe_fma;
+  TileKernels tiles;           // REQUIRES: may_use_tiles(); null below AVX-512
+  TileKernels emulated_tiles;  // the same by fma; for tests
 };
 
 // REQUIRES: this CPU has the instruction set.
 const Bf16Kernels& bf16_simd(Isa isa);
 
 DPT_FOR_EACH_ISA(void add_bf16(Bf16Kernels& kernels))
+DPT_FOR_EACH_ISA(void add_tiles(Bf16Kernels& kernels))
 
 }  // namespace dpt
