@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -23,6 +24,7 @@ class Widening : Rewriter {
       : Rewriter(graph), kernels_(kernels), between_(stored == StoredHalves::between_products) {}
 
   void run() {
+    count_uses();
     each_node([&](GraphNode& n) { put(n); });
     for (ValueId* v : {&graph_.output, &graph_.output_gradient, &graph_.loss}) *v = latest(*v);
     for (ValueId& v : graph_.gradients) v = latest(v);
@@ -36,6 +38,23 @@ class Widening : Rewriter {
     bool made = false;             // stored as 16 bits, in the value itself
     size_t maker = kNoNode;        // index of the node whose first result is `unrounded`
   };
+
+  void count_uses() {
+    uses_.assign(graph_.values.size(), 0);
+    const auto use = [&](ValueId v) {
+      if (v != kNoValue) ++uses_[static_cast<size_t>(v)];
+    };
+    for (const GraphNode& n : graph_.nodes) std::ranges::for_each(n.in, use);
+    for (ValueId v : {graph_.output, graph_.output_gradient, graph_.loss}) use(v);
+    std::ranges::for_each(graph_.gradients, use);
+  }
+
+  // The node that computes the f32 value x for one reader alone, as its first result.
+  size_t maker_for_one(ValueId x) const {
+    const auto it = makers_.find(x);
+    return between_ && it != makers_.end() && uses_[static_cast<size_t>(x)] == 1 ? it->second
+                                                                                 : kNoNode;
+  }
 
   bool half(ValueId v) const { return is_half(graph_[v].desc.dtype); }
   ValueId latest(ValueId v) const {
@@ -81,8 +100,10 @@ class Widening : Rewriter {
     for (size_t i = 1; i < n.out.size(); ++i)
       if (graph_[n.out[i]].desc.dtype == DType::f32) statistics_.insert(n.out[i]);
     const auto is = [&](ValueId v) { return half(v); };
-    if (!std::ranges::any_of(n.in, is) && !std::ranges::any_of(n.out, is))
+    if (!std::ranges::any_of(n.in, is) && !std::ranges::any_of(n.out, is)) {
+      remember_maker(n);
       return push(std::move(n));
+    }
     if (n.op == &cast_) return put_cast(n);
     const bool native = n.op->view ? halves_[n.in[0]].made : takes_halves(n);
     if (!native) n.rounded_inputs = half_of_inputs(n);
@@ -98,16 +119,30 @@ class Widening : Rewriter {
       if (v == n.out[0]) h.maker = graph_.nodes.size();
       v = y;
     }
+    remember_maker(n);
     push(std::move(n));
   }
 
-  // A cast is not inserted until a node reads its result.
+  // Of a node that is about to be pushed.
+  void remember_maker(const GraphNode& n) {
+    const ValueId y = n.out.empty() ? kNoValue : n.out[0];
+    if (y != kNoValue && static_cast<size_t>(y) < uses_.size() && !n.op->view &&
+        graph_[y].desc.dtype == DType::f32)
+      makers_[y] = graph_.nodes.size();
+  }
+
+  // A cast is not inserted until a node reads its result. If nothing else reads what it casts, the
+  // node that computes this may round it.
   void put_cast(const GraphNode& n) {
     const ValueId x = n.in[0], y = n.out[0];
-    if (half(y))
-      halves_[y].unrounded = half(x) ? wide(x, n) : x;
-    else
+    if (!half(y)) {
       alias_[y] = wide(x, n);
+    } else if (half(x)) {
+      halves_[y].unrounded = wide(x, n);
+    } else {
+      halves_[y].unrounded = x;
+      halves_[y].maker = maker_for_one(x);
+    }
   }
 
   ValueId made(ValueId v, const GraphNode& user) {
@@ -148,6 +183,8 @@ class Widening : Rewriter {
   const OperatorType& cast_ = op("cast");
   std::map<ValueId, Half> halves_;
   std::set<ValueId> statistics_;      // what nodes compute in f32 beside a first result in halves
+  std::vector<int> uses_;             // by value, before this pass
+  std::map<ValueId, size_t> makers_;  // of f32 values: the index of their node
   std::map<ValueId, ValueId> alias_;  // replacements for the results of casts to f32
 };
 

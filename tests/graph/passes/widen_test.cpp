@@ -117,6 +117,17 @@ TEST_CASE("images between convolutions of bf16 stay in 16 bits") {
   CHECK(images >= 11);
 }
 
+TEST_CASE("a result in f32 that only a cast reads is rounded where it is computed") {
+  const auto nodes = [](const std::string& model) {
+    return nodes_of(emulated(model, DType::bf16, real({2, 4}), real({2, 2})));
+  };
+  CHECK(nodes("model: [layer_norm, {linear: 2}]")
+            .starts_with("layer_norm~ round_to round_to linear~ mse_loss "));
+  // What is added to it reads it, too.
+  CHECK(nodes("model: [{residual: [layer_norm, {residual: [{linear: 4}]}]}, {linear: 2}]")
+            .starts_with("layer_norm round_to round_to round_to linear~ "));
+}
+
 TEST_CASE("statistics in f32 do not hide that all other inputs are numbers of a half") {
   const Graph g =
       emulated("model: [{linear: 4}, {multihead_attention: {num_heads: 2, bias: false}}]",
