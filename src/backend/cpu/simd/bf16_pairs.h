@@ -43,6 +43,8 @@ struct Bf16Pairs {
     for (size_t k = 0; k < depth; k += 2, panel += kTileColumns) {
       const float* const from = b + row_at(rows, k) * stride;
       const float* const next = k + 1 < depth ? b + row_at(rows, k + 1) * stride : nullptr;
+      fetch_ahead(from, stride);
+      fetch_ahead(from + stride, stride);
       for (size_t v = 0; v < (high > 0 ? 2 : 1); ++v)
         store(panel + v * kLanes,
               joined(load_first(from + v * kLanes, masks[v]),

@@ -31,6 +31,7 @@ struct Floats {
     const Mask low = first(smaller(columns, kLanes)), high = first(high_columns);
     for (size_t k = 0; k < depth; ++k, panel += kTileColumns) {
       const float* const from = b + row_at(rows, k) * stride;
+      fetch_ahead(from, stride);
       store(panel, load_first(from, low));
       store(panel + kLanes, high_columns > 0 ? load_first(from + kLanes, high) : zero());
     }

@@ -39,6 +39,15 @@ constexpr size_t words_of(size_t depth) {
   return (depth + Factors::kPerWord - 1) / Factors::kPerWord;
 }
 
+// Prefetches the columns of a panel some rows ahead.
+DPT_SIMD void fetch_ahead(const float* row, size_t stride) {
+  constexpr size_t kRowsAhead = 16;
+  const char* const ahead =
+      reinterpret_cast<const char*>(row) + kRowsAhead * stride * sizeof(float);
+  __builtin_prefetch(ahead);
+  __builtin_prefetch(ahead + kTileColumns * sizeof(float) - 1);
+}
+
 DPT_SIMD size_t row_at(const uint32_t* table, size_t i) { return table != nullptr ? table[i] : i; }
 
 DPT_SIMD void join(PanelTile& t, bool to_what_is_there, bool chain) {
@@ -50,6 +59,7 @@ DPT_SIMD void set_masks(PanelTile& t, size_t columns) {
   t.masks[0] = first(smaller(columns, kLanes));
   t.masks[1] = first(columns > kLanes ? columns - kLanes : 0);
   t.full = columns == kTileColumns;
+  t.narrow = columns <= kLanes;
 }
 
 // Makes this tile and the next ones prefetch `lines` cache lines, starting at t.ahead.

@@ -18,7 +18,8 @@ struct PanelTile {
   const float* panel;  // [depth, 2 vectors]
   float* c[kTileRows];
   Mask masks[2];
-  bool full;  // both vectors are complete
+  bool full;    // both vectors are complete
+  bool narrow;  // the second vector is empty
   // Non-temporal stores: rows of C are complete and aligned, and C is larger than the caches.
   bool streams;
   bool adds;          // adds the result to C
@@ -46,16 +47,19 @@ DPT_SIMD void put(float* const* c, const Vector (*sum)[2]) {
   }
 }
 
-template <class Factors, int kRows>
+template <class Factors, int kRows, int kVectors>
 [[gnu::noinline]] static void panel_tile(const PanelTile& t) {
-  Vector sum[kRows][2];
+  Vector sum[kRows][kVectors];
   DPT_UNROLL
-  for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = zero();
+  for (int r = 0; r < kRows; ++r) {
+    DPT_UNROLL
+    for (int v = 0; v < kVectors; ++v) sum[r][v] = zero();
+  }
   if (t.continues) {
     DPT_UNROLL
     for (int r = 0; r < kRows; ++r) {
       DPT_UNROLL
-      for (int v = 0; v < 2; ++v) sum[r][v] = load_first(t.c[r] + v * kLanes, t.masks[v]);
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = load_first(t.c[r] + v * kLanes, t.masks[v]);
     }
   }
   // A pointer to every third row: the next two rows are reached with an index times 1 and 2.
@@ -71,15 +75,17 @@ template <class Factors, int kRows>
   const char* ahead = t.ahead;
   const size_t ahead_step = t.ahead_step;
   for (size_t k = t.depth; k > 0; --k) {
-    const Vector right0 = load(b), right1 = load(b + kLanes);
+    Vector right[kVectors];
+    DPT_UNROLL
+    for (int v = 0; v < kVectors; ++v) right[v] = load(b + v * kLanes);
     __builtin_prefetch(b + 16 * kTileColumns);
     __builtin_prefetch(b + 16 * kTileColumns + kLanes);
     __builtin_prefetch(ahead, 0, 2);
     DPT_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const Vector left = all(*reinterpret_cast<const float*>(a[r / 3] + r % 3 * row));
-      sum[r][0] = Factors::multiply(left, right0, sum[r][0]);
-      sum[r][1] = Factors::multiply(left, right1, sum[r][1]);
+      DPT_UNROLL
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = Factors::multiply(left, right[v], sum[r][v]);
     }
     DPT_UNROLL
     for (int i = 0; i < kPointers; ++i) {
@@ -91,7 +97,7 @@ template <class Factors, int kRows>
   }
   if (t.bias != nullptr) {
     DPT_UNROLL
-    for (int v = 0; v < 2; ++v) {
+    for (int v = 0; v < kVectors; ++v) {
       const Vector bias = load_first(t.bias + v * kLanes, t.masks[v]);
       DPT_UNROLL
       for (int r = 0; r < kRows; ++r) sum[r][v] = add(sum[r][v], bias);
@@ -102,7 +108,7 @@ template <class Factors, int kRows>
       DPT_UNROLL
       for (int r = 0; r < kRows; ++r) {
         DPT_UNROLL
-        for (int v = 0; v < 2; ++v)
+        for (int v = 0; v < kVectors; ++v)
           sum[r][v] = add(load_first(t.c[r] + v * kLanes, t.masks[v]), sum[r][v]);
       }
     }
@@ -111,21 +117,23 @@ template <class Factors, int kRows>
           DPT_UNROLL
           for (int r = 0; r < kRows; ++r) {
             DPT_UNROLL
-            for (int v = 0; v < 2; ++v) sum[r][v] = round(sum[r][v]).v;
+            for (int v = 0; v < kVectors; ++v) sum[r][v] = round(sum[r][v]).v;
           }
         });
   }
   const bool adds = t.adds && t.to == RoundTo::f32;
-  if (t.full && !adds) {
-    if (t.streams) {
-      put<kRows, store_past_caches>(t.c, sum);
-    } else {
-      put<kRows, store>(t.c, sum);
+  if constexpr (kVectors == 2) {
+    if (t.full && !adds) {
+      if (t.streams) {
+        put<kRows, store_past_caches>(t.c, sum);
+      } else {
+        put<kRows, store>(t.c, sum);
+      }
+      return;
     }
-    return;
   }
   DPT_UNROLL
-  for (int v = 0; v < 2; ++v) {
+  for (int v = 0; v < kVectors; ++v) {
     const Mask mask = t.masks[v];
     if (adds) {
       DPT_UNROLL
@@ -145,7 +153,11 @@ DPT_SIMD void panel_tile_of(const PanelTile& t, size_t rows) {
       return;
     }
   }
-  panel_tile<Factors, kRows>(t);
+  if (t.narrow) {
+    panel_tile<Factors, kRows, 1>(t);
+  } else {
+    panel_tile<Factors, kRows, 2>(t);
+  }
 }
 
 }  // namespace dpt::DPT_ISA
