@@ -26,7 +26,7 @@ with tempfile.TemporaryDirectory() as name:
     sources = sorted(str(folder / f) for f in FILES if f.endswith('.cpp'))
     made = subprocess.run([sys.executable, sys.argv[1], name, 'unit', *sources], check=True, capture_output=True,
                           text=True)
-    units = [re.findall(r'/(\w+)\.cpp"', pathlib.Path(path).read_text()) for path in made.stdout.split()]
+    units = [re.findall(r'[/"](\w+)\.cpp"', pathlib.Path(path).read_text()) for path in made.stdout.split()]
 
 place = {file: i for i, unit in enumerate(units) for file in unit}
 wrong = [f'{a} and {b} are in one unit' for a, b in APART if place[a] == place[b]]
