@@ -20,7 +20,7 @@
 namespace dpt::commands {
 namespace {
 
-constexpr int64_t kMostDecoded = 1000;  // samples whose values are read one by one
+constexpr int64_t kMostSamplesRead = 1000;  // samples whose values are read one by one
 
 // The training samples in the order of a first epoch, as with `reproducible`.
 std::vector<uint32_t> first_samples(const SessionData& data, const Spec& spec, int64_t most) {
@@ -120,7 +120,7 @@ int run_data(const std::vector<std::string>& words) {
   const auto print = [&](const std::string& name, const Dataset& set,
                          std::span<const uint32_t> rows) {
     print_stdout("{}{}", name == "training" ? "" : "\n",
-                 data_text(name, set, summarize(set, rows, kMostDecoded), style));
+                 data_text(name, set, summarize(set, rows, kMostSamplesRead), style));
   };
   print("training", data.train, data.train_rows);
   if (data.loader->input().dtype == DType::f32)
