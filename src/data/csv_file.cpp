@@ -13,7 +13,7 @@ namespace {
 
 void read_classes(Csv& c, const Node& n, Diagnostics& d) {
   c.auto_classes = n.kind == Node::Kind::scalar && !n.quoted && n.text == "auto";
-  if (!c.auto_classes) read_value("classes", n, Rule<int64_t>(kNotNegative), c.classes, d);
+  if (!c.auto_classes) read_into<int64_t>("classes", n, kNotNegative, c.classes, d);
 }
 
 Json classes_schema() {
