@@ -135,7 +135,7 @@ std::string classes_text(const Dataset& d, const DataSummary& s, const DataTextS
   if (many) {
     std::ranges::stable_sort(shown,
                              [&](size_t a, size_t b) { return s.classes[a] > s.classes[b]; });
-    shown.resize(kMostRows);
+    shown.resize(kMostFrequent);
   }
   TextTable table({many ? "class (most frequent)" : "class",
                    d.targets.sample().rank() > 0 ? "targets" : "samples", "share"});
@@ -156,11 +156,11 @@ std::string classes_text(const Dataset& d, const DataSummary& s, const DataTextS
   }
   if (many) {
     const auto least = std::ranges::min_element(s.classes);
-    out += wrapped(
-        fmt::format("and {} more classes; the rarest is '{}' with {}", s.classes.size() - kMostRows,
-                    class_name(d, static_cast<size_t>(least - s.classes.begin())),
-                    counted(*least, "sample")),
-        style.columns);
+    out += wrapped(fmt::format("and {} more classes; the rarest is {} with {}",
+                               s.classes.size() - kMostFrequent,
+                               class_name(d, static_cast<size_t>(least - s.classes.begin())),
+                               counted(*least, "sample")),
+                   style.columns);
   }
   if (s.ignored > 0)
     out +=
