@@ -164,7 +164,7 @@ TEST_CASE("weights in f16, bf16 and f64 become float32") {
                 integers.err);
 }
 
-TEST_CASE("values of f16 that are not finite are found before a run") {
+TEST_CASE("check finds values of f16 that are not finite") {
   const Folder folder;
   const std::string path = folder.file("w.safetensors");
   write_tensors(path,
@@ -174,9 +174,14 @@ TEST_CASE("values of f16 that are not finite are found before a run") {
                  {"1.bias", {DType::f32, {1}}}},
                 {bytes_of<uint16_t>({0x7c00, 0, 0, 0, 0, 0}), std::string(12, '\0'),
                  std::string(12, '\0'), std::string(4, '\0')});
-  const Ran ran = run_spec(kNet, {"initial_weights=" + path});
-  CHECK(ran.code == 4);
-  CHECK_MESSAGE(has(ran.err, "1 of the 6 values of '0.weight' are not finite"), ran.err);
+  folder.write("t.yaml", kNet + "initial_weights: w.safetensors\n");
+  std::vector<std::unique_ptr<SourceFile>> files;
+  Diagnostics d;
+  const auto session = make_session(
+      load_spec(folder.file("t.yaml"), {}, registries(), files, d, nullptr), {.runs = false}, d);
+  REQUIRE_MESSAGE(session, d.render());
+  CHECK(has(data_error([&] { check_weight_values(session->settings, session->model); }),
+            "1 of the 6 values of '0.weight' are not finite"));
 }
 
 TEST_CASE("batch norm's counts may be missing") {
