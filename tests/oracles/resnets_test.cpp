@@ -59,6 +59,7 @@ std::unique_ptr<const Session> session_of(const std::string& model,
       "data.dataset.synthetic_images={samples: 2, test_samples: 2, shape: [3, 64, 64], classes: " +
           std::string(model == "large/resnet18" ? "10" : "1000") + "}",
       "data.batch_size=2", "evaluate=true", "cores=1"};
+  if (model == "large/resnet18") overrides.emplace_back("model.fc.out_features=10");
   if (!weights.empty()) overrides.push_back("initial_weights=" + weights);
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics d;
