@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the commands of README.md and docs/tutorial.md in an empty folder and compares what they print.
+"""Runs the commands of README.md, docs/tutorial.md and docs/mistakes.md in an empty folder and compares what they print.
 
 usage: run_commands.py --dptrain PROGRAM [--list] [--verbose]
 
@@ -20,7 +20,7 @@ are compared. Comments in the pages change what is done with the next block, or 
 import argparse, gzip, os, pathlib, random, re, shutil, signal, struct, subprocess, sys, tempfile, threading, time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "docs/tutorial.md"]
+PAGES = ["README.md", "docs/tutorial.md", "docs/mistakes.md"]
 NUMBER = re.compile(r"\d[\d,]*(\.\d+)?(e[-+]\d+)?")
 ALONE = ("dptrain schema", "dptrain doctor")  # commands that need no argument; others are only mentioned
 FULL = os.environ.get("DPT_DOCS_FULL") == "1"
@@ -160,6 +160,7 @@ def has_torch():
 
 def sandbox(folder, dptrain):
     shutil.copytree(ROOT / "configs", folder / "configs")
+    shutil.copytree(ROOT / "docs/mistakes", folder / "docs/mistakes")
     if (ROOT / "schema").is_dir():
         shutil.copytree(ROOT / "schema", folder / "schema")
     (folder / "tools").mkdir()
