@@ -10,8 +10,10 @@
 #include "cli/fit_batch.h"
 #include "cli/plan_hosts.h"
 #include "cli/spec_argument.h"
+#include "cli/terminal_text.h"
 #include "describe/device_usage.h"
 #include "describe/gantt.h"
+#include "describe/message_text.h"
 #include "describe/plan_text.h"
 #include "report/step_time.h"
 
@@ -37,11 +39,22 @@ void check(const HostWords& words, const std::vector<int>& hosts, bool prints_el
          words.hosts);
 }
 
+void print_messages(const LoadedSpec& loaded) {
+  const std::unique_ptr<const Session> session =
+      open_session(loaded, {.runs = false, .sizes_only = true});
+  const Topology& topology = session->devices.topology;
+  if (topology.ranks * topology.devices_per_rank < 2)
+    fail(Fault::spec,
+         "--bytes: the spec has one device, which sends nothing; add, for example, parallel=ddp "
+         "devices=4");
+  print_stdout("{}", message_text(*session, text_width()));
+}
+
 int run_plan(const std::vector<std::string>& words) {
   Arguments arguments(
       "plan", "Prints shapes, parameters, FLOPs, memory, and the steps of a run; runs nothing.");
   SpecArgument argument;
-  bool verbose = false, time = false;
+  bool verbose = false, time = false, bytes = false;
   std::string svg, fit;
   HostWords several;
   argument.add_to(arguments);
@@ -56,6 +69,12 @@ int run_plan(const std::vector<std::string>& words) {
       "also measure this machine's kernels on the spec's shapes, and predict the time of "
       "a step from them",
       "--fit");
+  arguments.flag(
+      "--bytes", bytes,
+      "print only every message of a step, in bytes, that PyTorch's DataParallel, "
+      "DistributedDataParallel, ZeRO 1 to 3 and pipelines would send for this net on the "
+      "spec's devices, beside what dptrain moves",
+      "--fit");
   arguments.text("--hosts N", several.hosts,
                  "the plan of the first of N machines, 1 to 1024, each with the devices of the "
                  "spec; with --link also a range, 1..1024");
@@ -67,6 +86,9 @@ int run_plan(const std::vector<std::string>& words) {
   arguments.parse(words);
   const std::vector<int> hosts = parse_hosts(several.hosts.empty() ? "1" : several.hosts);
   check(several, hosts, !fit.empty() || !svg.empty());
+  if (bytes && (time || !svg.empty() || !several.hosts.empty()))
+    fail(Fault::spec,
+         "--bytes prints only a table of messages; leave out --time, --svg and --hosts");
   if (!several.link.empty()) {
     const LinkModel link = parse_link(several.link);
     print_host_table(load(argument), hosts, link);
@@ -75,6 +97,10 @@ int run_plan(const std::vector<std::string>& words) {
   const LoadedSpec loaded = load(argument);
   if (!fit.empty()) {
     print_fitting_batch(loaded, fit);
+    return 0;
+  }
+  if (bytes) {
+    print_messages(loaded);
     return 0;
   }
   const SessionQuery query{.one_of_several = hosts[0] > 1, .runs = time, .sizes_only = !time};
