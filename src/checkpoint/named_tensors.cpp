@@ -72,21 +72,36 @@ NamedTensors tensors(const std::vector<Home>& homes) {
   return out;
 }
 
+// Whether two shapes differ at most in leading dimensions of 1. Bare parameters of PyTorch have
+// them to be added to batches: [1, 197, 768] can be read as [197, 768].
+bool alike(const Shape& a, const Shape& b) {
+  const auto bare = [](const Shape& s) {
+    std::span<const int64_t> extents = s.extents();
+    while (!extents.empty() && extents.front() == 1) extents = extents.subspan(1);
+    return extents;
+  };
+  return std::ranges::equal(bare(a), bare(b));
+}
+
 // Whether the file's tensor becomes the wanted one: floats are converted.
 bool fits(const TensorDesc& of_file, const TensorDesc& wanted) {
-  if (of_file == wanted) return true;
-  return of_file.shape == wanted.shape && wanted.dtype == DType::f32 &&
-         readable_as_floats(of_file.dtype);
+  if (!alike(of_file.shape, wanted.shape)) return false;
+  return of_file.dtype == wanted.dtype ||
+         (wanted.dtype == DType::f32 && readable_as_floats(of_file.dtype));
 }
 
 // PyTorch's before 0.4.1, and files that keep floats only, lack batch norm's counts. They matter
 // only to averages over all batches (`momentum: none`), and begin at 0.
 bool may_be_missing(std::string_view name) { return name.ends_with("num_batches_tracked"); }
 
-// torch.nn.DataParallel prefixes every name with "module.".
+// torch.nn.DataParallel prefixes every name with "module.". The weight of a layer that is a bare
+// parameter in PyTorch has the layer's name: torchvision's `class_token`.
 const TensorFile::Entry* find(const TensorFile& file, const std::string& name) {
+  constexpr std::string_view kWeight = ".weight";
   const TensorFile::Entry* e = file.find(name);
-  return e ? e : file.find("module." + name);
+  if (!e) e = file.find("module." + name);
+  return e || !name.ends_with(kWeight) ? e
+                                       : file.find(name.substr(0, name.size() - kWeight.size()));
 }
 
 // "'a', 'b', 'c' and 4 more"

@@ -74,6 +74,18 @@ TEST_CASE("weights that do not fit: missing and extra tensors are named, none is
                 ran.err);
 }
 
+TEST_CASE("a layer's weight may have the layer's name, and leading dimensions of 1") {
+  const Folder folder;
+  const std::string path = folder.file("w.safetensors");
+  const auto run = [&] { return run_spec(kNet, {"initial_weights=" + path}); };
+  write_sparse(path, {{"0", {1, 3, 2}}, {"0.bias", {1, 1, 3}}, {"1", {3}}, {"1.bias", {1, 1}}});
+  CHECK(run().code == 0);
+  write_sparse(path, {{"0", {3, 2}}, {"0.bias", {3}}, {"module.1", {1, 3}}, {"1.bias", {1}}});
+  CHECK(has(run().err, "it has no '1.weight'; it has 'module.1'"));
+  write_sparse(path, {{"0.weight", {3, 1, 2}}, {"0.bias", {3}}, {"1", {1, 3}}, {"1.bias", {1}}});
+  CHECK(has(run().err, "its '0.weight' is f32[3, 1, 2], but the model's is f32[3, 2]"));
+}
+
 TEST_CASE("weights that do not fit are found before a run, by the header alone") {
   const Folder folder;
   const std::string path = folder.file("w.safetensors");

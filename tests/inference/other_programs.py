@@ -106,6 +106,8 @@ LAYERS = {
                                     "replicate}}, {pad: {padding: [1, 3], mode: reflect}}]"),
     "attention": ([5, 8], "[{position_embedding: {num_embeddings: 9}}, {residual: [layer_norm, {multihead_attention: "
                   "{num_heads: 2}}]}, {multihead_attention: {num_heads: 4, causal: true, bias: false}}]"),
+    "class tokens": ([5, 8], "[class_token, layer_norm, {select: 0}]"),
+    "indices": ([5, 8], "[{select: {index: -2, dim: 2}}]"),
     "branches": ([6], "[{linear: 4, name: a}, {linear: 4, name: b, from: input}, {add: null, from: [a, b], name: c}, "
                  "{concat: {dim: 1}, from: [a, c, input]}, {dropout: 0.5}, identity, {linear: {out_features: 2, bias: "
                  "false}}, {flatten: {start_dim: 1}}]"),

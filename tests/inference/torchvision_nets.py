@@ -14,8 +14,9 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Name of the net, of torchvision and of its spec: height and width of images. 64 is two pixels in the last stage.
-NETS = {"resnet18": 64, "resnet34": 64, "resnet50": 64, "mobilenet_v2": 64}
+# Name of the net, of torchvision and of its spec: height and width of images. 64 is two pixels in the last stage of
+# the convolutional nets; the position embedding of vit_b_16 has rows for 224.
+NETS = {"resnet18": 64, "resnet34": 64, "resnet50": 64, "mobilenet_v2": 64, "vit_b_16": 224}
 SAMPLES = 3
 # Both compute in float32, with sums in another order: an error of at most sqrt(terms) * 6e-8 per layer, which is
 # 4e-6 for the largest sums (4608 terms of the ResNets), and some 50 layers add up. It is relative to the largest
@@ -34,7 +35,7 @@ def randomize(model, torch):
             value.fill_(7)
         elif value.dim() == 1 and name.endswith("weight"):
             value.uniform_(0.8, 1.2)
-        elif value.dim() == 1:
+        elif value.dim() == 1 or name in ("class_token", "encoder.pos_embedding"):
             value.normal_(0, 0.05)
         else:
             value.normal_(0, (2 / value[0].numel()) ** 0.5)
