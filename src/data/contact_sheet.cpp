@@ -27,8 +27,9 @@ Scaling scaling_of(std::span<const float> values) {
   float low = std::numeric_limits<float>::infinity(), high = -low;
   for (const float v : values)
     if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
-  if (low >= 0 && high <= 1) return {0, 1};
-  if (low >= 0 && high <= 255) return {0, 255};
+  // A largest value far below white tells of other units: then nothing would be seen.
+  for (const float white : {1.0F, 255.0F})
+    if (low >= 0 && high <= white && high >= white / 2) return {0, white};
   return {low, high};
 }
 

@@ -50,6 +50,16 @@ TEST_CASE("values outside of 0..255 are scaled, large images reduced") {
   CHECK(at(s, 6, 7) == 255);
 }
 
+TEST_CASE("images far darker than white are scaled") {
+  const std::vector<Choice> list = {transform_of("to_tensor", "{}"),
+                                    transform_of("divide", "{by: 255}")};
+  const BatchLoader loader(counting_images(1, {1, 1, 64}), list, {});  // 1 to 64, of 255 * 255
+  const ContactSheet s =
+      contact_sheet(loader, std::vector<uint32_t>{0}, std::vector<std::string>{""}, {});
+  CHECK(at(s, 6, 6) == 0);
+  CHECK(at(s, 6, 6 + 63) == 255);
+}
+
 TEST_CASE("a sheet is for images") {
   const BatchLoader loader(counting_images(1, {2, 4, 8}), {}, {});
   CHECK(has(error_of(Fault::spec,
