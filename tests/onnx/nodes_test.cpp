@@ -142,6 +142,8 @@ TEST_CASE("every layer, loss and optimizer has an ONNX case, or ONNX has no such
       "adaptive_max_pool2d",
       "rms_norm",
       "dropout2d",
+      "class_token",
+      "select",
       "position_embedding",
       "multihead_attention"};  // theirs has fewer queries than keys
   for (const std::string& word : used_words()) CHECK_MESSAGE(!without.contains(word), word);
