@@ -26,9 +26,9 @@ TEST_CASE("samples stand in a grid, enlarged, with labels below") {
   CHECK(s.width == 6 + 3 * 70);
   CHECK(s.height == 6 + 2 * 50);
   CHECK(at(s, 0, 0) == 255);
-  CHECK(at(s, 6, 6) == 1);  // values 1 to 32 of 255
-  CHECK(at(s, 6 + 31, 6 + 63) == 32);
-  CHECK(at(s, 6, 6 + 70 + 8) == 2);
+  CHECK(at(s, 6, 6) == 0);  // values 1 to 32 of 255, scaled
+  CHECK(at(s, 6 + 31, 6 + 63) == 255);
+  CHECK(at(s, 6, 6 + 70 + 8) == 8);
   CHECK(at(s, 6 + 34, 6) == 255);  // the A's upper left corner is empty
   CHECK(at(s, 6 + 34, 6 + 2) == 0);
   CHECK(at(s, 6 + 50 + 34, 6 + 140) == 255);  // there is no sixth sample
@@ -48,6 +48,15 @@ TEST_CASE("values outside of 0..255 are scaled, large images reduced") {
   CHECK(s.width == 12 + 160);
   CHECK(at(s, 6, 6) == 191);  // a quarter of the pixel is black
   CHECK(at(s, 6, 7) == 255);
+}
+
+TEST_CASE("bright images are shown as they are") {
+  const std::vector<Choice> list = {transform_of("to_tensor", "{}")};
+  const BatchLoader loader(counting_images(1, {1, 2, 100}), list, {});  // 1 to 200, of 255
+  const ContactSheet s =
+      contact_sheet(loader, std::vector<uint32_t>{0}, std::vector<std::string>{""}, {});
+  CHECK(at(s, 6, 6) == 1);
+  CHECK(at(s, 7, 6 + 99) == 200);
 }
 
 TEST_CASE("images far darker than white are scaled") {
