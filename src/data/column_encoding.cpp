@@ -26,7 +26,7 @@ class ColumnFit {
     return out;
   }
 
-  // Of the fields that have values.
+  // How many fields have values.
   size_t count() const {
     size_t out = 0;
     each([&](float) { ++out; });

@@ -78,7 +78,7 @@ class Sheet {
     return out_.pixels[static_cast<size_t>((y * out_.width + x) * 3 + c)];
   }
 
-  // Of the enlarged image, or the mean of a square.
+  // A pixel of the enlarged image, or the mean of a square.
   float pixel(const float* x, int64_t channel, int64_t row, int64_t column) const {
     const float* const plane = x + channel * image_[1] * image_[2];
     if (reduce_ == 1) return plane[row / enlarge_ * image_[2] + column / enlarge_];

@@ -62,7 +62,7 @@ struct TableColumns {
   std::vector<std::string> names;       // of all columns; "0", "1", ... without a header line
   bool header = false;                  // the names come from a header line
   std::vector<size_t> inputs, targets;  // indices in `names`
-  // Of each input column; empty: all are numbers that are used as they are.
+  // One for each input column; empty: all are numbers that are used as they are.
   std::vector<ColumnEncoding> encodings{};
   bool operator==(const TableColumns&) const = default;
 };

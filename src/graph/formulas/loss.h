@@ -94,7 +94,8 @@ DPT_FORMULA T kl_div_log_target_slope(T, T t) {
   return -exp(t);
 }
 
-// Of the rate exp(x), and of the rate x. eps keeps the logarithm of a rate of 0 finite.
+// poisson_nll_loss for the rate exp(x), and for the rate x. eps keeps the logarithm of a rate of 0
+// finite.
 template <class T>
 DPT_FORMULA T poisson_nll_log_input(T x, T t) {
   return exp(x) - t * x;

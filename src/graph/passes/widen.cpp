@@ -123,7 +123,7 @@ class Widening : Rewriter {
     push(std::move(n));
   }
 
-  // Of a node that is about to be pushed.
+  // Called for a node that is about to be pushed.
   void remember_maker(const GraphNode& n) {
     const ValueId y = n.out.empty() ? kNoValue : n.out[0];
     if (y != kNoValue && static_cast<size_t>(y) < uses_.size() && !n.op->view &&

@@ -20,7 +20,7 @@ struct Hardtanh {
                                       .gradient_selects = true,
                                       .kinks = {-0.5, 2}};
 
-  // What is wrong with the parameters; null: nothing.
+  // Says what is wrong with the parameters; null: nothing is.
   const char* refuses() const {
     return max_val > min_val ? nullptr : "max_val must be larger than min_val, as in torch";
   }

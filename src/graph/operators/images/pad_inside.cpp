@@ -14,7 +14,7 @@ namespace {
 struct Sides {
   int64_t before, behind;
 };
-// Of the height, then of the width.
+// First of the height, then of the width.
 std::array<Sides, 2> sides(const Shape& s, const Pad& pad) {
   std::array<Sides, 2> out{};
   for (int d = 2; d < s.rank(); ++d) {
