@@ -216,10 +216,11 @@ struct Nearest {
   }
 };
 
-template <class T>
-struct Upsample {
+// Each pixel of y is the pixel of x that Axis::source names for its row and its column.
+template <class T, class Axis>
+struct CopyPixels {
   ImageShape from, to;
-  Nearest rows, columns;
+  Axis rows, columns;
   const T* x;
   T* y;
   template <class Visitor>
@@ -232,6 +233,9 @@ struct Upsample {
     y[i] = x[from.at(p.n, p.c, rows.source(p.h), columns.source(p.w))];
   }
 };
+
+template <class T>
+using Upsample = CopyPixels<T, Nearest>;
 
 template <class T>
 struct UpsampleGradient {
@@ -350,21 +354,7 @@ struct CopiedPadding {
 };
 
 template <class T>
-struct PadInside {
-  ImageShape from, to;
-  CopiedPadding rows, columns;
-  const T* x;
-  T* y;
-  template <class Visitor>
-  void touches(Visitor& v, int64_t count) const {
-    v.reads(x, from.elements());
-    v.writes(y, count);
-  }
-  DPT_HOST_DEVICE void operator()(int64_t i) const {
-    const Position p = position_of(to, i);
-    y[i] = x[from.at(p.n, p.c, rows.source(p.h), columns.source(p.w))];
-  }
-};
+using PadInside = CopyPixels<T, CopiedPadding>;
 
 template <class T>
 struct PadInsideGradient {
