@@ -161,11 +161,15 @@ UpdateRange part_of(UpdateRange range, const Topology& topology, int worker) {
   return {at(worker), at(worker + 1)};
 }
 
-// Tiles have many rows, because each tile reads the samples' inputs again.
+// A tile should stay in the second-level cache, but each tile packs the samples' inputs again,
+// which takes as long as several of its rows.
 int64_t rows_of_tile(int64_t columns) {
-  constexpr int64_t kElements = 65536;  // 256 KiB, for the second-level cache
-  const int64_t rows = kElements / std::max<int64_t>(1, columns) / kGroup * kGroup;
-  return std::clamp<int64_t>(rows, kGroup, 16 * kGroup);
+  constexpr int64_t kElements = 65536, kMostElements = 524288;  // 256 KiB, 2 MiB
+  constexpr int64_t kUsefulRows = 128;
+  columns = std::max<int64_t>(1, columns);
+  const int64_t rows =
+      std::max(kElements / columns, std::min(kUsefulRows, kMostElements / columns));
+  return std::clamp<int64_t>(rows / kGroup * kGroup, kGroup, 16 * kGroup);
 }
 
 size_t tile_elements(const std::vector<UpdatePiece>& share) {

@@ -35,22 +35,20 @@ struct Bf16Pairs {
     }
   }
 
-  // panel[k / 2, n] = b[row k, n] and b[row k + 1, n], followed by anything.
-  static void pack(const float* b, size_t stride, const uint32_t* rows, size_t depth,
-                   size_t columns, float* panel) {
-    const size_t low = smaller(columns, kLanes), high = columns - low;
-    const Mask masks[2] = {first(low), first(high)};
-    for (size_t k = 0; k < depth; k += 2, panel += kTileColumns) {
-      const float* const from = b + row_at(rows, k) * stride;
-      const float* const next = k + 1 < depth ? b + row_at(rows, k + 1) * stride : nullptr;
-      fetch_ahead(from, stride);
-      fetch_ahead(from + stride, stride);
-      for (size_t v = 0; v < (high > 0 ? 2 : 1); ++v)
-        store(panel + v * kLanes,
-              joined(load_first(from + v * kLanes, masks[v]),
-                     next != nullptr ? load_first(next + v * kLanes, masks[v]) : no_factor()));
-      if (high == 0) store(panel + kLanes, zero());
+  DPT_SIMD void pack_row(const float* from, const float* next, size_t columns, float* to) {
+    if (columns == kTileColumns && next != nullptr) {
+      store(to, joined(load(from), load(next)));
+      store(to + kLanes, joined(load(from + kLanes), load(next + kLanes)));
+      return;
     }
+    const size_t low = smaller(columns, kLanes), high = columns - low;
+    const auto join_first = [&](size_t at, size_t n) {
+      const Mask mask = first(n);
+      return joined(load_first(from + at, mask),
+                    next != nullptr ? load_first(next + at, mask) : no_factor());
+    };
+    store(to, join_first(0, low));
+    store(to + kLanes, high > 0 ? join_first(kLanes, high) : zero());
   }
 
   // panel[k / 2, n] = b[n, k] and b[n, k + 1]. Missing columns repeat the last one.

@@ -24,17 +24,15 @@ struct Floats {
     copy_row(from, to, n);
   }
 
-  // panel[k, 0 ... 2 vectors) = b[row k, 0 ... columns), followed by zeros. rows: null: row k is k.
-  static void pack(const float* b, size_t stride, const uint32_t* rows, size_t depth,
-                   size_t columns, float* panel) {
-    const size_t high_columns = columns > kLanes ? columns - kLanes : 0;
-    const Mask low = first(smaller(columns, kLanes)), high = first(high_columns);
-    for (size_t k = 0; k < depth; ++k, panel += kTileColumns) {
-      const float* const from = b + row_at(rows, k) * stride;
-      fetch_ahead(from, stride);
-      store(panel, load_first(from, low));
-      store(panel + kLanes, high_columns > 0 ? load_first(from + kLanes, high) : zero());
+  DPT_SIMD void pack_row(const float* from, const float*, size_t columns, float* to) {
+    if (columns == kTileColumns) {
+      store(to, load(from));
+      store(to + kLanes, load(from + kLanes));
+      return;
     }
+    const size_t low = smaller(columns, kLanes), high = columns - low;
+    store(to, load_first(from, first(low)));
+    store(to + kLanes, high > 0 ? load_first(from + kLanes, first(high)) : zero());
   }
 
   // panel[k, n] = b[n, k].

@@ -9,7 +9,9 @@
 //   words_of(n)) = n neighboring factors of A; copy_columns(from, next, to, n): to[i] = the word of
 //   from[i] and, with two factors in a word,
 //     next[i], or nothing if next is null;
-//   pack, pack_transposed: fill a panel.
+//   pack_row(from, next, columns, to): to[2 vectors] = the words of from[columns] and, with two
+//     factors in a word, next[columns]; next is null behind the depth;
+//   pack_transposed: fills a panel.
 #pragma once
 
 #include "backend/cpu/simd/gemm.h"
@@ -23,6 +25,7 @@ constexpr size_t kDepth = 512;       // of a block of row_product, if sums are b
 constexpr size_t kSummedRows = 256;  // rows of a block of row_sum, likewise
 // So that rows of copies are not a power of two apart.
 constexpr size_t kPad = kLanes;
+constexpr size_t kLine = 64;  // bytes
 constexpr size_t kCopiedRow = (kTileRows + kLanes - 1) / kLanes * kLanes;
 static_assert(kPanelFloats + kTileRows * (kDepth + kPad) <= kGemmWorkspace &&
               kPanelFloats + kSummedRows * kCopiedRow <= kGemmWorkspace);
@@ -39,13 +42,12 @@ constexpr size_t words_of(size_t depth) {
   return (depth + Factors::kPerWord - 1) / Factors::kPerWord;
 }
 
-// Prefetches the columns of a panel some rows ahead.
-DPT_SIMD void fetch_ahead(const float* row, size_t stride) {
-  constexpr size_t kRowsAhead = 16;
-  const char* const ahead =
-      reinterpret_cast<const char*>(row) + kRowsAhead * stride * sizeof(float);
-  __builtin_prefetch(ahead);
-  __builtin_prefetch(ahead + kTileColumns * sizeof(float) - 1);
+// Prefetches the first `columns` of a row into L2: rows may be a multiple of a page apart, so that
+// few of them fit into L1.
+DPT_SIMD void fetch(const float* row, size_t columns) {
+  const char* const begin = reinterpret_cast<const char*>(row);
+  for (size_t at = 0; at < columns * sizeof(float); at += kLine)
+    __builtin_prefetch(begin + at, 0, 2);
 }
 
 DPT_SIMD size_t row_at(const uint32_t* table, size_t i) { return table != nullptr ? table[i] : i; }
@@ -60,6 +62,29 @@ DPT_SIMD void set_masks(PanelTile& t, size_t columns) {
   t.masks[1] = first(columns > kLanes ? columns - kLanes : 0);
   t.full = columns == kTileColumns;
   t.narrow = columns <= kLanes;
+}
+
+// Fills the panels of `columns` columns of b [depth, stride], one after the other in memory.
+// Several panels at a time, since long runs of a row are read faster.
+template <class Factors>
+static void pack(const float* b, size_t stride, const uint32_t* rows, size_t depth, size_t columns,
+                 float* panels) {
+  constexpr size_t kMost = 4 * kTileColumns, kRowsAhead = 8 * Factors::kPerWord;
+  const size_t words = words_of<Factors>(depth);
+  for (size_t n = 0, width; n < columns; n += width) {
+    width = smaller(columns - n, kMost);
+    float* to = panels + n * words;
+    for (size_t k = 0; k < depth; k += Factors::kPerWord, to += kTileColumns) {
+      const float* const from = b + row_at(rows, k) * stride + n;
+      const bool pair = Factors::kPerWord > 1 && k + 1 < depth;
+      const float* const next = pair ? b + row_at(rows, k + 1) * stride + n : from;
+      for (size_t i = 0; i < Factors::kPerWord && k + kRowsAhead + i < depth; ++i)
+        fetch(b + row_at(rows, k + kRowsAhead + i) * stride + n, width);
+      for (size_t v = 0; v < width; v += kTileColumns)
+        Factors::pack_row(from + v, pair ? next + v : nullptr, smaller(width - v, kTileColumns),
+                          to + v * words);
+    }
+  }
 }
 
 // Makes this tile and the next ones prefetch `lines` cache lines, starting at t.ahead.
@@ -94,9 +119,12 @@ static void multiply(const RowProduct& p, const RowPairs& pairs, const Block& bl
     t.a = copies ? rows_of_a : p.a + r * p.depth + block.begin;
     t.ahead = reinterpret_cast<const char*>(copies ? rows_of_a : t.a + height * p.depth);
     t.ahead_step = 0;
-    for (size_t i = 0; copies && i < height; ++i)
+    for (size_t i = 0; copies && i < height; ++i) {
+      if (const size_t next = r + i + 1; next < pairs.count)
+        fetch(p.a + row_at(pairs.first, next) * p.depth + block.begin, block.depth);
       Factors::copy_row(p.a + row_at(pairs.first, r + i) * p.depth + block.begin,
                         rows_of_a + i * copied_row, block.depth);
+    }
     size_t lines = copies ? 0 : height * block.depth / kLanes;
     for (size_t n = 0; n < block.columns; n += kTileColumns) {
       t.panel = panels + n * words;
@@ -126,17 +154,13 @@ static void row_product(const RowProduct& p, float* workspace) {
         block.depth = smaller(p.depth - block.begin, depth_of_blocks);
         block.adds = p.adds || block.begin > 0;
         block.last = block.begin + block.depth == p.depth;
-        for (size_t n = 0; n < block.columns; n += kTileColumns) {
-          const size_t columns = smaller(block.columns - n, kTileColumns);
-          float* const panel = workspace + n * words_of<Factors>(block.depth);
-          if (p.b_transposed) {
-            Factors::pack_transposed(b + (block.first + n) * p.depth + block.begin, p.depth,
-                                     block.depth, columns, panel);
-          } else {
-            Factors::pack(b + block.begin * p.columns + block.first + n, p.columns, nullptr,
-                          block.depth, columns, panel);
-          }
-        }
+        if (!p.b_transposed)
+          pack<Factors>(b + block.begin * p.columns + block.first, p.columns, nullptr, block.depth,
+                        block.columns, workspace);
+        for (size_t n = 0; p.b_transposed && n < block.columns; n += kTileColumns)
+          Factors::pack_transposed(b + (block.first + n) * p.depth + block.begin, p.depth,
+                                   block.depth, smaller(block.columns - n, kTileColumns),
+                                   workspace + n * words_of<Factors>(block.depth));
         multiply<Factors>(p, p.taps[tap], block, workspace, workspace + kPanelFloats);
       }
     }
@@ -154,9 +178,7 @@ static void add_rows(const RowSum& s, const RowPairs& pairs, float* c, size_t be
   const float* const a = s.a + (from != nullptr ? 0 : begin * s.a_row);
   const float* const b = s.b + (to != nullptr ? 0 : begin * s.columns) + first;
   const size_t words = words_of<Factors>(rows);
-  for (size_t n = 0; n < columns; n += kTileColumns)
-    Factors::pack(b + n, s.columns, to, rows, smaller(columns - n, kTileColumns),
-                  workspace + n * words);
+  pack<Factors>(b, s.columns, to, rows, columns, workspace);
   // Prefetch the operands of the next rows, those of b first.
   const size_t after = columns == s.columns ? smaller(pairs.count - begin - rows, rows) : 0;
   size_t lines_of_b = to == nullptr ? after * s.columns / kLanes : 0;
