@@ -1,7 +1,10 @@
 // dptrain doctor: lists what dptrain can use on this machine, each line with a check mark or a
 // cross.
 #include <algorithm>
+#include <atomic>
+#include <thread>
 #include <tuple>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -75,6 +78,18 @@ void cuda_lines() {
   if (gpus.size() > 1) shared_memory_line();
 }
 
+// The measured rate of fma: on one core, and on all at once.
+void peak_line(size_t cores) {
+  const double alone = fma_flops();
+  std::atomic<double> all = 0;
+  std::vector<std::jthread> threads(cores);
+  for (std::jthread& t : threads) t = std::jthread([&] { all += fma_flops(); });
+  threads.clear();  // joins them
+  line(true, "fp32",
+       fmt::format("fma: {:.1f} GFLOP/s on one core, {:.1f} GFLOP/s on all at once", alone * 1e-9,
+                   all * 1e-9));
+}
+
 // What can carry data between hosts.
 void link_lines() {
   for (const std::string_view backend : link_backends()) {
@@ -94,6 +109,7 @@ int run_doctor(const std::vector<std::string>& words) {
   const std::string_view isa = simd_kernels().name;
   line(isa != "baseline", "kernels",
        isa == "baseline" ? "baseline: this CPU has neither AVX2 nor AVX-512" : std::string(isa));
+  if (isa != "baseline") peak_line(cores.size());
   const Bf16Probe& bf16 = bf16_probe();
   line(bf16.faster(), "bf16", text_of(bf16));
   line(!onednn_kernels().empty(), "oneDNN",

@@ -486,6 +486,8 @@ TEST_CASE("doctor describes the machine") {
   CHECK(doctor.code == 0);
   CHECK(has(doctor.out, "[x] cpu"));
   CHECK(has(doctor.out, "] cuda"));
+  const bool has_vectors = !has(doctor.out, "kernels      baseline");
+  CHECK(has(doctor.out, " GFLOP/s on all at once") == has_vectors);
 }
 
 }  // namespace dpt

@@ -69,6 +69,7 @@ bool computes_same_bits(const Bf16Kernels& kernels) {
 }
 
 constexpr size_t kRounds = 2000;  // of a burst: about 15 us
+constexpr int kBursts = 60;
 
 double seconds_of(const MultiplyProbe& probe) {
   std::array<float, 2 * kMostLanes> ones;
@@ -128,8 +129,8 @@ double products_per_second_of_tiles(const Bf16Kernels& kernels) {
 
 // Other load only makes bursts longer, so the shortest of many counts.
 void measure(const Bf16Kernels& kernels, Bf16Probe& probe) {
-  constexpr int kBursts = 60;
-  constexpr double kProductsPerLane = 2, kProductsOfFma = kRounds * kProbeChains * kMostLanes;
+  constexpr double kProductsPerLane = 2;
+  const auto products_of_fma = static_cast<double>(kRounds * kernels.probe_fma.words);
   double instruction = std::numeric_limits<double>::infinity(), fma = instruction;
   for (int i = 0; i < kBursts; ++i) {
     instruction = std::min(instruction, seconds_of(kernels.probe_instruction));
@@ -137,10 +138,18 @@ void measure(const Bf16Kernels& kernels, Bf16Probe& probe) {
   }
   probe.ratio = kProductsPerLane * fma / instruction;
   if (probe.tiles_usable())
-    probe.tiles_ratio = products_per_second_of_tiles(kernels) * fma / kProductsOfFma;
+    probe.tiles_ratio = products_per_second_of_tiles(kernels) * fma / products_of_fma;
 }
 
 }  // namespace
+
+double fma_flops() {
+  const MultiplyProbe& probe = bf16_simd(simd_kernels().isa).probe_fma;
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < kBursts; ++i) best = std::min(best, seconds_of(probe));
+  constexpr double kFlopsOfFma = 2;
+  return kFlopsOfFma * static_cast<double>(kRounds * probe.words) / best;
+}
 
 const Bf16Probe& bf16_probe() {
   static const Bf16Probe probe = [] {

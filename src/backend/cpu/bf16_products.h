@@ -43,6 +43,10 @@ struct Bf16Probe {
 // Measured at the first call, within about 3 ms. Thread: any.
 const Bf16Probe& bf16_probe();
 
+// The rate of this core's fma in FLOP/s: the best of several bursts, together about 1 ms. REQUIRES:
+// AVX2 or AVX-512, or this takes a second. Thread: any.
+double fma_flops();
+
 // "VDPBF16PS, 2.0 times the rate of fma". For `dptrain doctor`.
 std::string text_of(const Bf16Probe& probe);
 

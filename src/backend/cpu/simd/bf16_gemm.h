@@ -19,10 +19,10 @@ constexpr size_t kMostLanes = 16;
 struct MultiplyProbe {
   // sum[i] += the products of the words a[i] and b[i], i < kMostLanes.
   void (*multiply)(const float* a, const float* b, float* sum);
-  // Computes kProbeChains independent vectors of products, `rounds` times.
+  // Multiplies and adds `words` words in independent chains, `rounds` times.
   void (*burst)(size_t rounds, float* sink);
+  size_t words = 0;
 };
-constexpr size_t kProbeChains = 24;
 
 // Products by tiles of AMX-BF16 (amx_tiles.h). Sums are added in another order than chains of fma:
 // in groups of 32 factors of the depth, each of which is the sum of two chains, over its factors

@@ -11,8 +11,10 @@ void multiply_once(const float* a, const float* b, float* sum) {
     store(sum + i, Factors::multiply(load(a + i), load(b + i), load(sum + i)));
 }
 
-// Enough chains to hide the latency of any of these instructions; they and the factors fit the 32
-// registers of AVX-512.
+// Enough chains to hide the latency of any of these instructions; they and the factors fit the
+// registers.
+constexpr size_t kProbeChains = kLanes == 16 ? 24 : 12;
+
 template <class Factors>
 void burst(size_t rounds, float* sink) {
   Vector sum[kProbeChains];
@@ -30,7 +32,8 @@ void burst(size_t rounds, float* sink) {
 
 template <class Factors>
 MultiplyProbe probe() {
-  return {.multiply = multiply_once<Factors>, .burst = burst<Factors>};
+  return {
+      .multiply = multiply_once<Factors>, .burst = burst<Factors>, .words = kProbeChains * kLanes};
 }
 
 template <class Factors>
