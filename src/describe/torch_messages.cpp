@@ -154,8 +154,28 @@ class MessageLists {
     if (buffers_ > 0)
       out.messages.push_back(
           {.kind = Kind::broadcast, .from = 0, .what = "buffers", .bytes = buffers_});
+    add_statistics(out.messages);
     add_buckets(out.messages);
     return out;
+  }
+
+  // SyncBatchNorm: each rank sends mean, 1 / deviation and number of elements; the gradient needs
+  // two sums per channel.
+  void add_statistics(std::vector<Message>& out) const {
+    if (!s_.settings.spec.sync_batch_norm) return;
+    Diagnostics d;
+    const int64_t rows = chunk(samples_, static_cast<int>(micro_)).front().count();
+    const Graph graph = graph_of(rows, {}, d);
+    for (const GraphNode& n : graph.nodes) {
+      const bool forward = n.op->name == "moments";
+      if (!forward && n.op->name != "batch_norm_sums") continue;
+      const auto ranks = static_cast<uint64_t>(ranks_);
+      const auto channels = static_cast<uint64_t>(graph[n.out[0]].desc.shape[0]) / 2;
+      out.push_back({.kind = forward ? Kind::all_gather : Kind::all_reduce,
+                     .what = (forward ? "statistics of " : "gradients of statistics of ") + n.layer,
+                     .bytes = (forward ? ranks * (2 * channels + 1) : 2 * channels) * sizeof(float),
+                     .times = micro_});
+    }
   }
 
   void add_buckets(std::vector<Message>& out) const {

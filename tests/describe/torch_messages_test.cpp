@@ -162,6 +162,21 @@ TEST_CASE(
         bytes_of(list_of(*once, "DataParallel"), Kind::send));
 }
 
+TEST_CASE("messages of SyncBatchNorm: statistics of each rank, and two sums per channel") {
+  for (const char* micro : {"accumulate=1", "accumulate=5"}) {
+    const auto s = session_of({"sync_batch_norm=true", micro}), other = session_of({micro});
+    const MessageList with = list_of(*s, "Distributed"), without = list_of(*other, "Distributed");
+    const uint64_t times = std::string_view(micro).back() == '5' ? 5 : 1;
+    // 4 ranks, each with the mean and 1 / deviation of 4 channels and a count.
+    CHECK(bytes_of(with, Kind::all_gather) == times * 4 * (2 * 4 + 1) * 4);
+    CHECK(bytes_of(with, Kind::all_reduce) - bytes_of(without, Kind::all_reduce) ==
+          times * 2 * 4 * 4);
+    CHECK(with.messages.size() == without.messages.size() + 2);
+    CHECK(std::ranges::count(with.messages, "statistics of bn", &Message::what) == 1);
+    CHECK(std::ranges::count(with.messages, "gradients of statistics of bn", &Message::what) == 1);
+  }
+}
+
 TEST_CASE("messages of a pipeline: what a later stage reads, of each chunk, and its gradient") {
   const auto s = session_of({"parallel={pipeline: {stages: 2, chunks: 4, cut: [head]}}",
                              "devices=null", "data.batch_size=18"});
