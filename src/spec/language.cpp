@@ -355,7 +355,9 @@ KeyTable<DataSpec> data_keys(const Registries& v) {
           {.kind = "an integer or auto", .type = KeyKind::integer, .schema = batch_schema()})
       .usage("DataLoader(batch_size)", "data: {batch_size: 128}")
       .optional("batch_size_per_replica", &DataSpec::batch_size_per_replica,
-                "samples per step on each replica; this or batch_size", kCount)
+                "samples of each replica per step, or per micro-batch with accumulate; this or "
+                "batch_size",
+                kCount)
       .usage("DataLoader(batch_size)", "data: {batch_size_per_replica: 64}")
       .optional("shuffle", &DataSpec::shuffle, "whether training samples are in random order")
       .usage("DataLoader(shuffle)", "data: {shuffle: false}")
