@@ -29,6 +29,7 @@ def describe(cores):
         "cores_there": os.cpu_count(),
         "isa": [each for each in ISA if each in flags],
         "load": round(os.getloadavg()[0], 2),
+        "virtual": "hypervisor" in flags,
         "system": platform.platform(terse=True),
     }
 

@@ -48,7 +48,7 @@ def arguments(about, epochs=2, **more):
     parser.add_argument("--epochs", type=int, default=epochs)
     parser.add_argument("--data", help="folder of Fashion-MNIST")
     for name, options in more.items():
-        parser.add_argument(f"--{name}", **options)
+        parser.add_argument(f"--{name.replace('_', '-')}", **options)
     return parser.parse_args()
 
 

@@ -7,6 +7,9 @@ import random
 import struct
 from dataclasses import dataclass, field
 
+import random_nets
+from nets import NETS
+
 # The tutorial's network and its data; JSON is YAML as well, so this is a spec once dumped.
 TUTORIAL = {
     "version": 1,
@@ -50,6 +53,7 @@ class Peer:
     module: str = "torch"  # skipped where this can't be imported
     threads: bool = False  # takes --threads
     epochs: int = 0  # 0: as many as dptrain runs
+    exported: bool = False  # takes --program, which dptrain exports
 
 
 @dataclass
@@ -61,10 +65,16 @@ class Row:
     epochs: int = 4
     cold: bool = False  # wall time of the whole process instead of the seconds of an epoch
     steps: int = 0  # of an epoch, where a time for each step says more
-    samples: int = 0  # of an epoch, where samples a second say more
+    samples: int = 0  # of an epoch, where a share of the peak is asked for
+    rate: bool = False  # samples a second say more than seconds
     alone: str = ""  # a pipeline of two stages: the row of the same net on one core
     bound: float = 0  # of its efficiency: what the bubble leaves
     same_data: bool = True  # losses must agree
+    random: bool = False
+
+    def fields(self):
+        """All but what it runs, for JSON."""
+        return {key: value for key, value in vars(self).items() if key not in ("spec", "peers")}
 
 
 def tutorial(name, data, **more):
@@ -128,7 +138,7 @@ def pipelines(folder, net, width, batch):
              "--batch", str(batch), "--lr", str(DEEP_RATE)]
     about = f"{DEEP_LAYERS} layers of {width}, batch {batch}"
     out = [Row(f"{net}_single", f"{about}, on one core", {**spec, "name": f"bench_{net}"}, [],
-               epochs=3, samples=DEEP_SAMPLES)]
+               epochs=3, samples=DEEP_SAMPLES, rate=True)]
     for chunks in [4, 8]:
         for schedule in ["gpipe", "1f1b"]:
             keys = {"stages": 2, "chunks": chunks, "schedule": schedule}
@@ -137,7 +147,7 @@ def pipelines(folder, net, width, batch):
                         [*given, "--chunks", str(chunks), "--schedule", schedule])
             out.append(Row(name, f"the same in two stages, {chunks} chunks, {schedule}",
                            {**spec, "name": f"bench_{name}", "parallel": {"pipeline": keys}}, [peer],
-                           epochs=3, samples=DEEP_SAMPLES, alone=f"{net}_single",
+                           epochs=3, samples=DEEP_SAMPLES, rate=True, alone=f"{net}_single",
                            bound=chunks / (chunks + 1)))
     return out
 
@@ -159,7 +169,42 @@ def resnet(name, precision, flags):
     ]
     about = f"ResNet-50, batch {RESNET_BATCH}, {precision}"
     samples = RESNET_BATCH * RESNET_STEPS
-    return Row(name, about, spec, peers, epochs=3, samples=samples, same_data=False)
+    return Row(name, about, spec, peers, epochs=3, samples=samples, rate=True,
+               same_data=False)
+
+
+def exported(convolutions):
+    """PyTorch's ways to run the program that dptrain exports."""
+    def way(*flags):
+        words = {"compile": "compiled", "channels-last": "channels last"}
+        about = ", ".join(words[each] for each in flags) or "eager"
+        return Peer(f"PyTorch, {about}", "torch_exported.py", [f"--{each}" for each in flags],
+                    threads=True, exported=True)
+
+    last = [way("channels-last"), way("channels-last", "compile")] if convolutions else []
+    return [way(), way("compile"), *last]
+
+
+def nets():
+    """Each of NETS in both precisions."""
+    out = []
+    for name, (about, spec, steps, convolutions) in NETS.items():
+        batch = spec["data"]["batch_size"]
+        data = {**spec["data"], "limit": steps * batch}
+        for precision in ["fp32", "bf16"]:
+            full = name if precision == "fp32" else f"{name}_{precision}"
+            more = {"name": f"bench_{full}", "precision": precision, "parallel": "single",
+                    "device": "cpu", "data": data}
+            out.append(Row(full, f"{about}, {precision}", {**spec, **more}, exported(convolutions),
+                           epochs=3, steps=steps, samples=steps * batch))
+    return out
+
+
+def random_rows(count, seed):
+    """Nets drawn at random; PyTorch eager and compiled."""
+    for index, (about, spec, steps) in enumerate(random_nets.specs(count, seed)):
+        yield Row(f"random_{index}", about, {**spec, "name": f"random_{index}"}, exported(False),
+                  epochs=3, steps=steps, samples=steps * spec["data"]["batch_size"], random=True)
 
 
 def rows(folder):
@@ -200,20 +245,26 @@ def rows(folder):
         Peer("PyTorch DDP, the tutorial's loop", script, [*on_gloo, "loop"], epochs=2),
     ]
     return [
-        Row("single", "784-200-200-10, Adam, batch 100", single, [memory, compiled, scan, loop]),
+        Row("single", "MLP 784-200-200-10, Adam, batch 100, fp32", single,
+            [memory, compiled, scan, loop], samples=60_000),
         Row(
             "single_bf16",
-            "the same in mixed precision, bf16",
+            "MLP 784-200-200-10, Adam, batch 100, bf16",
             {**single, "name": "bench_bf16", "precision": "bf16"},
-            [Peer("PyTorch, autocast", "torch_memory.py", ["--autocast"], threads=True)],
+            [Peer("PyTorch, in memory", "torch_memory.py", ["--autocast"], threads=True),
+             Peer("PyTorch, compiled", "torch_memory.py", ["--autocast", "--compile"],
+                  threads=True)],
+            samples=60_000,
             same_data=False,  # PyTorch rounds more in log_softmax
         ),
+        *nets(),
         *pipelines(folder, "pipeline", 512, 512),
         *pipelines(folder, "middle_pipeline", 128, 512),
         *pipelines(folder, "narrow_pipeline", 128, 128),
         resnet("resnet", "fp32", []),
         resnet("resnet_bf16", "bf16", ["autocast"]),
-        Row("ddp", "the same on two ranks, batch 100 each", ddp, ddp_peers),
+        Row("ddp", "MLP 784-200-200-10 on two ranks, batch 100 each, fp32", ddp, ddp_peers,
+            samples=60_000),
         Row(
             "linear",
             "Linear(10, 10), MSE, SGD, batch 32",
@@ -223,7 +274,7 @@ def rows(folder):
         ),
         Row(
             "cold",
-            "process start to exit, one epoch of the first",
+            "MLP 784-200-200-10, one epoch, from process start to exit",
             single,
             [memory, scan, loop],
             epochs=1,
