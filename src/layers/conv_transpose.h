@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "layers/kaiming.h"
+#include "layers/grouped_convolution.h"
 #include "layers/layer.h"
 #include "layers/window.h"
 
@@ -70,9 +70,7 @@ struct ConvTranspose {
     check_count("output_padding", c.output_padding, kDims, owner, d);
     check_count("dilation", c.dilation, kDims, owner, d);
     if (!d.ok()) return;
-    if (c.out_channels % c.groups != 0)
-      d.error(owner.at("groups"), fmt::format("out_channels {} is not divisible by groups {}",
-                                              c.out_channels, c.groups));
+    check_groups(c.out_channels, c.groups, owner, d);
     const Convolution s = c.settings();
     for (size_t i = 0; i < 2; ++i)
       if (s.output_padding[i] >= std::max(s.window.stride[i], s.window.dilation[i])) {
@@ -85,21 +83,11 @@ struct ConvTranspose {
   ValueId build(GraphBuilder& g, ValueId x) const {
     const TensorDesc in = g.desc(x);
     need_image(kName, in, kDims);
-    const int64_t channels = in.shape[1];
-    if (channels % groups != 0)
-      fail(Fault::spec, "{}: the {} channels of {} cannot be divided evenly into {} groups", kName,
-           channels, in.shape.str(), groups);
-    const Convolution s = settings();
-    // PyTorch computes fan_in from dimension 1 of the weight, here the output channels.
-    double fan_in = static_cast<double>(out_channels / groups);
-    std::vector<int64_t> extents = {channels, out_channels / groups};
-    for (const int64_t k : spread(kernel_size, kDims)) {
-      extents.push_back(k);
-      fan_in *= static_cast<double>(k);
-    }
-    std::vector<ValueId> inputs = {x, g.parameter("weight", Shape(extents), weight_init(fan_in))};
-    if (bias) inputs.push_back(g.parameter("bias", {out_channels}, bias_init(fan_in)));
-    return g.apply("convolution_transpose", inputs, s);
+    const int64_t channels = grouped_channels(kName, in.shape, groups);
+    return g.apply("convolution_transpose",
+                   convolution_inputs(g, x, channels, out_channels / groups,
+                                      spread(kernel_size, kDims), bias ? out_channels : 0),
+                   settings());
   }
 
   std::string torch(const Shape& x) const {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "formats/json.h"
-#include "layers/kaiming.h"
+#include "layers/grouped_convolution.h"
 #include "layers/layer.h"
 #include "layers/pad_inside.h"
 #include "layers/window.h"
@@ -103,9 +103,7 @@ struct Conv {
     check_count("stride", c.stride, kDims, owner, d);
     check_count("padding", c.padding.sizes, kDims, owner, d);
     check_count("dilation", c.dilation, kDims, owner, d);
-    if (c.out_channels % c.groups != 0)
-      d.error(owner.at("groups"), fmt::format("out_channels {} is not divisible by groups {}",
-                                              c.out_channels, c.groups));
+    check_groups(c.out_channels, c.groups, owner, d);
     if (c.padding.word == "same" && std::ranges::any_of(c.stride, [](int64_t s) { return s != 1; }))
       d.error(owner.at("padding"), "padding: same needs stride 1, as in torch");
   }
@@ -113,23 +111,15 @@ struct Conv {
   ValueId build(GraphBuilder& g, ValueId x) const {
     const TensorDesc in = g.desc(x);
     need_image(kName, in, kDims);
-    const int64_t channels = in.shape[1];
-    if (channels % groups != 0)
-      fail(Fault::spec, "{}: the {} channels of {} cannot be divided evenly into {} groups", kName,
-           channels, in.shape.str(), groups);
+    const int64_t channels = grouped_channels(kName, in.shape, groups);
     Convolution settings{window(), groups};
     require_window_fits(kName, in.shape, settings.window, kDims);
     if (padding_mode != "zeros")
       x = padded_inside(g, x, kName, padding_mode, settings.window, kDims);
-    std::vector<int64_t> extents = {out_channels, channels / groups};
-    double fan_in = static_cast<double>(channels / groups);
-    for (int64_t k : spread(kernel_size, kDims)) {
-      extents.push_back(k);
-      fan_in *= static_cast<double>(k);
-    }
-    std::vector<ValueId> inputs = {x, g.parameter("weight", Shape(extents), weight_init(fan_in))};
-    if (bias) inputs.push_back(g.parameter("bias", {out_channels}, bias_init(fan_in)));
-    return g.apply("convolution", inputs, settings);
+    return g.apply("convolution",
+                   convolution_inputs(g, x, out_channels, channels / groups,
+                                      spread(kernel_size, kDims), bias ? out_channels : 0),
+                   settings);
   }
 
   std::string torch(const Shape& x) const {
