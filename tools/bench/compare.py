@@ -132,6 +132,7 @@ def measure(options):
     where["disturbance"] = round(machine.disturbance(), 3)
     where["peak"] = peak_of(options) if options.dptrain else None
     versions, measured = {}, []
+    figures = {"machine": where, "versions": versions, "rounds": options.rounds, "rows": measured}
     with tempfile.TemporaryDirectory() as folder:
         rows = [*workloads.rows(folder), *workloads.random_rows(options.random, options.seed)]
         for row in rows:
@@ -142,15 +143,14 @@ def measure(options):
             judge.judge(row, found)
             judge.add_share_of_peak(row, found, programs[0], where["peak"])
             measured.append((row, found))
-            figures = {"machine": where, "versions": versions, "rounds": options.rounds}
-            save({**figures, "rows": measured}, pathlib.Path(options.json))  # an interruption keeps it
             for program in programs:
                 if isinstance(program, PeerProgram):
                     versions.update(program.versions)
                 elif "dptrain" not in versions:
                     versions["dptrain"] = program.version()
+            save(figures, pathlib.Path(options.json))  # an interruption keeps it
     judge.add_efficiency(measured)
-    return {"machine": where, "versions": versions, "rounds": options.rounds, "rows": measured}
+    return figures
 
 
 def main():

@@ -26,11 +26,6 @@ def judge(row, found):
         entry["ratio_of_memory"] = entry["peak_memory"] / ours["peak_memory"]
 
 
-def worst_ratio(found):
-    """Of the fastest valid peer; None: there is none."""
-    return min((each["ratio"] for each in found.values() if "ratio" in each), default=None)
-
-
 def add_share_of_peak(row, found, program, peak):
     """The FLOP/s of dptrain's steps over the peak of the measured cores."""
     ours = found.get("dptrain", {})

@@ -21,6 +21,12 @@ def fastest(found):
     return min(peers, key=lambda each: each[1]["ratio"], default=None)
 
 
+def by_ratio(measured):
+    """(ratio to the fastest PyTorch, row, found) of the rows that have one, the lowest first."""
+    rows = [(best[1]["ratio"], row, found) for row, found in measured if (best := fastest(found))]
+    return sorted(rows, key=lambda each: each[0])
+
+
 def way(name):
     return name.removeprefix("PyTorch DDP").removeprefix("PyTorch").removeprefix(",").strip()
 
@@ -105,8 +111,7 @@ def pipeline_table(measured):
 
 def random_part(measured):
     """Text and table of the random nets."""
-    ratios = sorted(((judge.worst_ratio(found), row, found) for row, found in measured
-                     if judge.worst_ratio(found)), key=lambda each: each[0])  # fmt: skip
+    ratios = by_ratio(measured)
     if not ratios:
         return ""
     mean = math.exp(sum(math.log(each[0]) for each in ratios) / len(ratios))
@@ -193,7 +198,7 @@ def draw_rows(measured, path):
 
 def draw_random(measured, path):
     """A dot for each random net, sorted by its ratio."""
-    dots = sorted((judge.worst_ratio(found), row.about) for row, found in measured if judge.worst_ratio(found))
+    dots = [(ratio, row.about) for ratio, row, _ in by_ratio(measured)]
     if not dots:
         return
     left, right, top, bottom = 60, 860, 100, 400

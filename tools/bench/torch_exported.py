@@ -26,8 +26,7 @@ class Batches:
         self.seconds, self.batch_size, self.shuffle = seconds, batch_size, shuffle
         x, *self.rest = dataset.tensors
         self.x = arrange(x)
-        samples = len(x) - (len(x) % batch_size if drop_last else 0)
-        self.samples = samples
+        self.samples = len(x) - (len(x) % batch_size if drop_last else 0)
 
     def __iter__(self):
         start = time.perf_counter()

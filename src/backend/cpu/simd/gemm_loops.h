@@ -17,6 +17,7 @@
 #include "backend/cpu/simd/gemm.h"
 #include "backend/cpu/simd/panel_tile.h"
 #include "backend/cpu/simd/stream.h"
+#include "base/units.h"
 
 namespace dpt::DPT_ISA {
 
@@ -25,7 +26,6 @@ constexpr size_t kDepth = 512;       // of a block of row_product, if sums are b
 constexpr size_t kSummedRows = 256;  // rows of a block of row_sum, likewise
 // So that rows of copies are not a power of two apart.
 constexpr size_t kPad = kLanes;
-constexpr size_t kLine = 64;  // bytes
 constexpr size_t kCopiedRow = (kTileRows + kLanes - 1) / kLanes * kLanes;
 static_assert(kPanelFloats + kTileRows * (kDepth + kPad) <= kGemmWorkspace &&
               kPanelFloats + kSummedRows * kCopiedRow <= kGemmWorkspace);
@@ -46,7 +46,7 @@ constexpr size_t words_of(size_t depth) {
 // few of them fit into L1.
 DPT_SIMD void fetch(const float* row, size_t columns) {
   const char* const begin = reinterpret_cast<const char*>(row);
-  for (size_t at = 0; at < columns * sizeof(float); at += kLine)
+  for (size_t at = 0; at < columns * sizeof(float); at += kCacheLine)
     __builtin_prefetch(begin + at, 0, 2);
 }
 
@@ -90,7 +90,7 @@ static void pack(const float* b, size_t stride, const uint32_t* rows, size_t dep
 // Makes this tile and the next ones prefetch `lines` cache lines, starting at t.ahead.
 DPT_SIMD void fetch_lines(PanelTile& t, size_t& lines) {
   t.ahead += t.ahead_step * t.depth;
-  t.ahead_step = lines > 0 ? 64 : 0;
+  t.ahead_step = lines > 0 ? kCacheLine : 0;
   lines -= smaller(lines, t.depth);
 }
 
