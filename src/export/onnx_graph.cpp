@@ -62,11 +62,12 @@ std::string OnnxGraph::initializer(ValueId v) {
   if (found == tensors_.end())
     fail(Fault::data, "the weights have no '{}'; give those of this model", value.name);
   const TensorDesc& desc = found->second->desc;
-  if (desc.dtype != DType::f32 || desc.shape != value.desc.shape)
+  const Shape& wanted = value.shape_in_files();
+  if (desc.dtype != DType::f32 || desc.shape != wanted)
     fail(Fault::data, "the weights' '{}' is {}{}, but the model's is {}{}", value.name,
-         name_of(desc.dtype), desc.shape.str(), name_of(value.desc.dtype), value.desc.shape.str());
+         name_of(desc.dtype), desc.shape.str(), name_of(value.desc.dtype), wanted.str());
   std::string name = unique(value.name);
-  const auto extents = desc.shape.extents();
+  const auto extents = value.desc.shape.extents();
   add_initializer(name, {extents.begin(), extents.end()}, kFloat,
                   bytes_of(found->second->data, desc.bytes()));
   return name;

@@ -237,7 +237,54 @@ void upsample_nearest(OnnxGraph& to, const GraphNode& n) {
   to.set(n.out[0], y);
 }
 
-constexpr OnnxOperator kOperators[] = {{"convolution", convolution},
+// A volume's planes, those that windows of several planes read one after another, as images.
+void unfold_depth(OnnxGraph& to, const GraphNode& n) {
+  const Window& w = settings<DepthWindow>(n).window;
+  const Shape &x = to.shape(n.in[0]), &y = to.shape(n.out[0]);
+  const int64_t positions = y[0] / x[0], kernel = w.kernel[0];
+  std::string planes = to[n.in[0]];
+  if (w.before[0] > 0 || w.behind[0] > 0)
+    planes = to.add("Pad", {planes, to.integers({0, 0, w.before[0], 0, 0, 0, 0,
+                                                 std::max<int64_t>(0, w.behind[0]), 0, 0})});
+  std::vector<int64_t> taken;
+  for (int64_t at = 0; at < positions; ++at)
+    for (int64_t k = 0; k < kernel; ++k) taken.push_back(at * w.stride[0] + k * w.dilation[0]);
+  planes = to.add("Gather", {planes, to.integers(taken)}, {{"axis", int64_t{2}}});
+  planes = to.add("Reshape", {planes, to.integers({-1, x[1], positions, kernel, x[3], x[4]})});
+  planes = to.add("Transpose", {planes}, {{"perm", std::vector<int64_t>{0, 2, 1, 3, 4, 5}}});
+  to.set(n.out[0], to.add("Reshape", {planes, to.integers({-1, y[1], y[2], y[3]})}));
+}
+
+// The sums are a product with a matrix [positions * kernel, depth] of zeros and ones.
+void fold_depth(OnnxGraph& to, const GraphNode& n) {
+  const Window& w = settings<DepthWindow>(n).window;
+  const Shape &y = to.shape(n.in[0]), &x = to.shape(n.out[0]);
+  const int64_t positions = y[0] / x[0], kernel = w.kernel[0], depth = x[2];
+  std::string volume =
+      to.add("Reshape", {to[n.in[0]], to.integers({-1, positions, x[1], kernel, x[3], x[4]})});
+  if (kernel == 1 && positions == depth) {
+    volume = to.add("Transpose", {volume}, {{"perm", std::vector<int64_t>{0, 2, 1, 3, 4, 5}}});
+  } else {
+    std::vector<float> taps(static_cast<size_t>(positions * kernel * depth));
+    for (int64_t i = 0; i < positions * kernel; ++i) {
+      const int64_t plane = i / kernel * w.stride[0] - w.before[0] + i % kernel * w.dilation[0];
+      if (plane >= 0 && plane < depth) taps[static_cast<size_t>(i * depth + plane)] = 1;
+    }
+    volume = to.add("Transpose", {volume}, {{"perm", std::vector<int64_t>{0, 2, 4, 5, 1, 3}}});
+    volume = to.add("Reshape", {volume, to.integers({-1, x[1], x[3], x[4], positions * kernel})});
+    volume = to.add("MatMul", {volume, to.numbers({positions * kernel, depth}, taps)});
+    volume = to.add("Transpose", {volume}, {{"perm", std::vector<int64_t>{0, 1, 4, 2, 3}}});
+  }
+  volume = to.add("Reshape", {volume, to.integers({-1, x[1], depth, x[3], x[4]})});
+  if (n.in.size() > 1)
+    volume =
+        to.add("Add", {volume, to.add("Reshape", {to[n.in[1]], to.integers({x[1], 1, 1, 1})})});
+  to.set(n.out[0], volume);
+}
+
+constexpr OnnxOperator kOperators[] = {{"unfold_depth", unfold_depth},
+                                       {"fold_depth", fold_depth},
+                                       {"convolution", convolution},
                                        {"convolution_transpose", convolution_transpose},
                                        {"max_pool", max_pool},
                                        {"avg_pool", avg_pool},

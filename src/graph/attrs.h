@@ -96,6 +96,12 @@ struct Pool {
   int64_t divisor_override = 0;   // avg_pool; 0: none
   Pair extents{0, 0};             // gradients: extents of x
 };
+// unfold_depth, fold_depth: a window along the depth of volumes [N, C, D, H, W].
+struct DepthWindow {
+  Window window;        // its first numbers, those of a window {depth, 1}
+  int64_t samples = 1;  // fold_depth: samples N of the result
+  int64_t extent = 0;   // fold_depth: depth of the result
+};
 struct Resize {
   Pair extents{0, 0};  // extents of the result
   // upsample_nearest: PyTorch's scale_factor, from which source indices are computed; 0: use result

@@ -66,9 +66,10 @@ ValueId GraphBuilder::mask(TensorDesc desc, double keep) {
               .probability = keep});
 }
 
-ValueId GraphBuilder::parameter(std::string_view name, Shape shape, Init init) {
+ValueId GraphBuilder::parameter(std::string_view name, Shape shape, Init init, Shape file_shape) {
   const ValueId v = add({.name = fmt::format("{}.{}", scope_, name),
                          .desc = {DType::f32, shape},
+                         .file_shape = file_shape,
                          .role = Role::parameter,
                          .init = init,
                          .trainable = trainable_});

@@ -42,6 +42,9 @@ struct Init {
 struct Value {
   std::string name;  // "lin1.weight", as in PyTorch's state_dict
   TensorDesc desc;
+  // parameters: the shape in PyTorch and in files, of the same elements in the same order; rank 0:
+  // that of `desc`
+  Shape file_shape{};
   Role role = Role::activation;
   Init init{};  // parameters and buffers
   // parameters: drawn after all parameters have drawn `init`; replaces it
@@ -50,6 +53,7 @@ struct Value {
   std::vector<double> content{};  // constants
   double probability = 0;         // masks: probability that an element is kept
   bool saved = true;              // buffers: part of PyTorch's state_dict
+  const Shape& shape_in_files() const { return file_shape.rank() > 0 ? file_shape : desc.shape; }
 };
 
 struct GraphNode {

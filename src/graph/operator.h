@@ -28,7 +28,7 @@ enum class Precision {
 enum class Layouts {
   plain,
   any,    // element-wise: any layout that all inputs and results share
-  images  // values [N, C, ...] of rank 3 or 4 may be channels_last
+  images  // values [N, C, ...] of rank 3 to 5 may be channels_last
 };
 
 // An example for conformance tests, gradient checks and benchmarks.

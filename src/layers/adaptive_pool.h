@@ -1,7 +1,9 @@
-// The layers adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_max_pool1d and adaptive_max_pool2d.
+// The layers adaptive_avg_pool1d to adaptive_avg_pool3d and adaptive_max_pool1d to
+// adaptive_max_pool3d.
 #pragma once
 
 #include "layers/layer.h"
+#include "layers/volume.h"
 #include "layers/window.h"
 
 namespace dpt::layers {
@@ -19,7 +21,10 @@ struct AdaptivePool {
   static KeyTable<AdaptivePool> keys() {
     return KeyTable<AdaptivePool>().required(
         "output_size", &AdaptivePool::output_size,
-        kDims == 1 ? "output length" : "output height and width, or one number for both", kSize);
+        kDims == 1   ? "output length"
+        : kDims == 2 ? "output height and width, or one number for both"
+                     : "output depth, height and width, or one number for all",
+        kSize);
   }
   static void check(const AdaptivePool& p, const Owner& owner, Diagnostics& d) {
     check_count("output_size", p.output_size, kDims, owner, d);
@@ -27,7 +32,13 @@ struct AdaptivePool {
 
   ValueId build(GraphBuilder& g, ValueId x) const {
     need_image(kNames.layer, g.desc(x), kDims);
-    return g.apply(kNames.op, {x}, Resize{pair_of(spread(output_size, kDims))});
+    const Sizes sizes = spread(output_size, kDims);
+    const auto pool = [&](Pair extents) {
+      return [&g, extents](ValueId v) { return g.apply(kNames.op, {v}, Resize{extents}); };
+    };
+    if (kDims < 3) return pool(pair_of(sizes))(x);
+    x = on_planes(g, x, pool(pair_of(sizes)));
+    return along_depth(g, x, pool({sizes[0], g.shape(x).tail(3).elements()}));
   }
 
   std::string torch(const Shape&) const {

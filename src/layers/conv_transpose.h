@@ -1,13 +1,20 @@
-// The layers conv_transpose1d and conv_transpose2d, as one template over the number of spatial
-// dimensions: transposed convolution, the operation of a convolution's input gradient.
+// The layers conv_transpose1d, conv_transpose2d and conv_transpose3d, as one template over the
+// number of spatial dimensions: transposed convolution, the operation of a convolution's input
+// gradient.
 #pragma once
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "base/checked.h"
+#include "base/fail.h"
 #include "layers/grouped_convolution.h"
 #include "layers/layer.h"
+#include "layers/volume.h"
 #include "layers/window.h"
 
 namespace dpt::layers {
@@ -21,6 +28,14 @@ struct ConvTranspose {
                   "- conv_transpose1d: {out_channels: 8, kernel_size: 3, stride: 2, padding: 1,\n"
                   "    output_padding: 1, groups: 2, bias: false, dilation: 1, padding_mode: "
                   "zeros}"}
+      : kDims == 3
+          ? Usage{"torch.nn.ConvTranspose3d",
+                  "- conv_transpose3d: {out_channels: 8, kernel_size: 2, stride: 2}\n"
+                  "- conv_transpose3d: {out_channels: 8, kernel_size: [1, 3, 3], stride: [1, 2, "
+                  "2],\n"
+                  "    padding: [0, 1, 1], output_padding: 0, groups: 2, bias: false, dilation: "
+                  "1,\n"
+                  "    padding_mode: zeros}"}
           : Usage{"torch.nn.ConvTranspose2d",
                   "- conv_transpose2d: {out_channels: 8, kernel_size: 2, stride: 2}\n"
                   "- conv_transpose2d: {out_channels: 8, kernel_size: [3, 3], stride: 2, padding: "
@@ -28,7 +43,9 @@ struct ConvTranspose {
                   "    output_padding: 1, groups: 2, bias: false, dilation: 1, padding_mode: "
                   "zeros}"};
 
-  static constexpr std::string_view kName = kDims == 1 ? "conv_transpose1d" : "conv_transpose2d";
+  static constexpr std::string_view kName = kDims == 1   ? "conv_transpose1d"
+                                            : kDims == 2 ? "conv_transpose2d"
+                                                         : "conv_transpose3d";
 
   int64_t out_channels = 0;
   Sizes kernel_size, stride = {1}, padding = {0}, output_padding = {0}, dilation = {1};
@@ -46,11 +63,11 @@ struct ConvTranspose {
         .optional("stride", &ConvTranspose::stride, "step of the window in the output", kSize)
         .optional("padding", &ConvTranspose::padding,
                   kDims == 1 ? "elements removed from each side of the output"
-                             : "rows and columns removed from each side of the output",
+                             : "elements removed from each side of a dimension of the output",
                   kSizeOrZero)
         .optional("output_padding", &ConvTranspose::output_padding,
                   kDims == 1 ? "elements added at the end of the output"
-                             : "rows and columns added at the end of the output",
+                             : "elements added at the end of a dimension of the output",
                   kSizeOrZero)
         .optional(
             "groups", &ConvTranspose::groups,
@@ -71,27 +88,27 @@ struct ConvTranspose {
     check_count("dilation", c.dilation, kDims, owner, d);
     if (!d.ok()) return;
     check_groups(c.out_channels, c.groups, owner, d);
-    const Convolution s = c.settings();
-    for (size_t i = 0; i < 2; ++i)
-      if (s.output_padding[i] >= std::max(s.window.stride[i], s.window.dilation[i])) {
-        d.error(owner.at("output_padding"),
-                "output_padding must be smaller than stride or dilation, as in torch");
-        return;
-      }
+    for (const Convolution& s : {c.settings(pair_of), c.settings(depth_of)})
+      for (size_t i = 0; i < 2; ++i)
+        if (s.output_padding[i] >= std::max(s.window.stride[i], s.window.dilation[i])) {
+          d.error(owner.at("output_padding"),
+                  "output_padding must be smaller than stride or dilation, as in torch");
+          return;
+        }
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
     const TensorDesc in = g.desc(x);
     need_image(kName, in, kDims);
     const int64_t channels = grouped_channels(kName, in.shape, groups);
-    return g.apply("convolution_transpose",
-                   convolution_inputs(g, x, channels, out_channels / groups,
-                                      spread(kernel_size, kDims), bias ? out_channels : 0),
-                   settings());
+    std::vector<ValueId> inputs = convolution_inputs(
+        g, x, channels, out_channels / groups, spread(kernel_size, kDims), bias ? out_channels : 0);
+    if constexpr (kDims == 3) return folded(g, std::move(inputs));
+    return g.apply("convolution_transpose", std::move(inputs), settings(pair_of));
   }
 
   std::string torch(const Shape& x) const {
-    PythonCall call(kDims == 1 ? "nn.ConvTranspose1d" : "nn.ConvTranspose2d");
+    PythonCall call(fmt::format("nn.ConvTranspose{}d", kDims));
     call.arg(x[1]).arg(out_channels);
     add_sizes(call, "kernel_size", kernel_size);
     add_sizes(call, "stride", stride, 1);
@@ -102,15 +119,35 @@ struct ConvTranspose {
   }
 
  private:
-  Convolution settings() const {
-    const Pair around = pair_of(spread(padding, kDims), 0);
-    return {.window = {.kernel = pair_of(spread(kernel_size, kDims)),
-                       .stride = pair_of(spread(stride, kDims)),
-                       .dilation = pair_of(spread(dilation, kDims)),
+  // in: a volume, the weight, and the bias if there is one. The transposed convolution of its
+  // planes; each result is summed where its window along the depth lies.
+  ValueId folded(GraphBuilder& g, std::vector<ValueId> in) const {
+    const Convolution along = settings(depth_of);
+    const Shape x = g.shape(in[0]);
+    DepthWindow s{.window = along.window, .samples = x[0]};
+    s.extent = ((Checked(x[2]) - 1) * s.window.stride[0] + covered(s.window, 0) -
+                s.window.before[0] - s.window.behind[0] + along.output_padding[0])
+                   .value();
+    if (s.extent < 1) fail(Fault::spec, "{}: the padding leaves nothing of {}", kName, x.str());
+    // output_padding may be larger than the stride, which would add windows.
+    s.window.behind[0] -= along.output_padding[0] / s.window.stride[0] * s.window.stride[0];
+    const ValueId images =
+        g.apply("convolution_transpose", {planes_of(g, in[0]), in[1]}, settings(pair_of));
+    in.erase(in.begin() + 1);
+    in[0] = images;
+    return g.apply("fold_depth", std::move(in), s);
+  }
+
+  // of: pair_of, or depth_of.
+  Convolution settings(Pair (*of)(const Sizes&, int64_t)) const {
+    const Pair around = of(spread(padding, kDims), 0);
+    return {.window = {.kernel = of(spread(kernel_size, kDims), 1),
+                       .stride = of(spread(stride, kDims), 1),
+                       .dilation = of(spread(dilation, kDims), 1),
                        .before = around,
                        .behind = around},
             .groups = groups,
-            .output_padding = pair_of(spread(output_padding, kDims), 0)};
+            .output_padding = of(spread(output_padding, kDims), 0)};
   }
 };
 

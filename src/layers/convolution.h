@@ -1,4 +1,4 @@
-// The layers conv1d and conv2d, as one template over the number of spatial dimensions.
+// The layers conv1d, conv2d and conv3d, as one template over the number of spatial dimensions.
 #pragma once
 
 #include <algorithm>
@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "formats/json.h"
 #include "layers/grouped_convolution.h"
 #include "layers/layer.h"
 #include "layers/pad_inside.h"
+#include "layers/volume.h"
 #include "layers/window.h"
 
 namespace dpt::layers {
@@ -56,17 +59,24 @@ inline Json padding_schema() {
 template <int kDims>
 struct Conv {
   static constexpr Usage kUsage =
-      kDims == 1
-          ? Usage{"torch.nn.Conv1d",
-                  "- conv1d: {out_channels: 16, kernel_size: 3, padding: same}\n"
-                  "- conv1d: {out_channels: 16, kernel_size: 3, stride: 2, padding: 1,\n"
-                  "    dilation: 1, groups: 4, bias: false, padding_mode: circular}"}
-          : Usage{"torch.nn.Conv2d",
+      kDims == 1 ? Usage{"torch.nn.Conv1d",
+                         "- conv1d: {out_channels: 16, kernel_size: 3, padding: same}\n"
+                         "- conv1d: {out_channels: 16, kernel_size: 3, stride: 2, padding: 1,\n"
+                         "    dilation: 1, groups: 4, bias: false, padding_mode: circular}"}
+      : kDims == 2
+          ? Usage{"torch.nn.Conv2d",
                   "- conv2d: {out_channels: 16, kernel_size: 3, padding: same}\n"
                   "- conv2d: {out_channels: 16, kernel_size: [3, 5], stride: 2, padding: [1, 2],\n"
-                  "    dilation: 1, groups: 4, bias: false, padding_mode: reflect}"};
+                  "    dilation: 1, groups: 4, bias: false, padding_mode: reflect}"}
+          : Usage{"torch.nn.Conv3d",
+                  "- conv3d: {out_channels: 16, kernel_size: 3, padding: same}\n"
+                  "- conv3d: {out_channels: 16, kernel_size: [1, 3, 3], stride: 2,\n"
+                  "    padding: [0, 1, 1], dilation: 1, groups: 4, bias: false,\n"
+                  "    padding_mode: replicate}"};
 
-  static constexpr std::string_view kName = kDims == 1 ? "conv1d" : "conv2d";
+  static constexpr std::string_view kName = kDims == 1   ? "conv1d"
+                                            : kDims == 2 ? "conv2d"
+                                                         : "conv3d";
 
   int64_t out_channels = 0;
   Sizes kernel_size, stride = {1}, dilation = {1};
@@ -112,18 +122,22 @@ struct Conv {
     const TensorDesc in = g.desc(x);
     need_image(kName, in, kDims);
     const int64_t channels = grouped_channels(kName, in.shape, groups);
-    Convolution settings{window(), groups};
-    require_window_fits(kName, in.shape, settings.window, kDims);
+    Convolution settings{window(pair_of), groups};
+    Window depth = window(depth_of);
+    require_window_fits(kName, in.shape, settings.window, depth);
     if (padding_mode != "zeros")
-      x = padded_inside(g, x, kName, padding_mode, settings.window, kDims);
-    return g.apply("convolution",
-                   convolution_inputs(g, x, out_channels, channels / groups,
-                                      spread(kernel_size, kDims), bias ? out_channels : 0),
-                   settings);
+      x = padded_inside(g, x, kName, padding_mode, settings.window, depth);
+    if (kDims == 3) x = g.apply("unfold_depth", {x}, DepthWindow{.window = depth});
+    const ValueId y =
+        g.apply("convolution",
+                convolution_inputs(g, x, out_channels, channels / groups,
+                                   spread(kernel_size, kDims), bias ? out_channels : 0),
+                settings);
+    return kDims == 3 ? volume_of(g, y, in.shape[0]) : y;
   }
 
   std::string torch(const Shape& x) const {
-    PythonCall call(kDims == 1 ? "nn.Conv1d" : "nn.Conv2d");
+    PythonCall call(fmt::format("nn.Conv{}d", kDims));
     call.arg(x[1]).arg(out_channels);
     add_sizes(call, "kernel_size", kernel_size);
     add_sizes(call, "stride", stride, 1);
@@ -139,11 +153,12 @@ struct Conv {
   }
 
  private:
-  Window window() const {
-    Window w{.kernel = pair_of(spread(kernel_size, kDims)),
-             .stride = pair_of(spread(stride, kDims)),
-             .dilation = pair_of(spread(dilation, kDims))};
-    if (padding.word.empty()) w.before = w.behind = pair_of(spread(padding.sizes, kDims), 0);
+  // of: pair_of, or depth_of.
+  Window window(Pair (*of)(const Sizes&, int64_t)) const {
+    Window w{.kernel = of(spread(kernel_size, kDims), 1),
+             .stride = of(spread(stride, kDims), 1),
+             .dilation = of(spread(dilation, kDims), 1)};
+    if (padding.word.empty()) w.before = w.behind = of(spread(padding.sizes, kDims), 0);
     if (padding.word == "same")
       for (size_t i = 0; i < 2; ++i) {
         const int64_t all = covered(w, i) - 1;

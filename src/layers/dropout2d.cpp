@@ -1,6 +1,6 @@
 // dropout2d (Tompson et al., 2015): in training, sets all elements of a channel to 0 with
-// probability p and divides the others by 1 - p. The identity in evaluation. [N, C, H, W], or
-// [N, C, L].
+// probability p and divides the others by 1 - p. The identity in evaluation. [N, C, ...] with one
+// to three further dimensions.
 #include "base/fail.h"
 #include "formats/python_call.h"
 #include "graph/attrs.h"
@@ -11,7 +11,7 @@ namespace dpt::layers {
 namespace {
 
 struct Dropout2d {
-  static constexpr Usage kUsage{"torch.nn.Dropout2d, torch.nn.Dropout1d",
+  static constexpr Usage kUsage{"torch.nn.Dropout2d, torch.nn.Dropout1d, torch.nn.Dropout3d",
                                 "- dropout2d\n"
                                 "- dropout2d: {p: 0.2}"};
 
@@ -24,10 +24,9 @@ struct Dropout2d {
 
   ValueId build(GraphBuilder& g, ValueId x) const {
     const TensorDesc in = g.desc(x);
-    if (in.shape.rank() != 3 && in.shape.rank() != 4)
+    if (in.shape.rank() < 3 || in.shape.rank() > 5)
       fail(Fault::spec,
-           "dropout2d takes [N, channels, height, width] or [N, channels, length], not {}: use "
-           "dropout",
+           "dropout2d takes [N, channels, ...] with 1 to 3 more dimensions, not {}: use dropout",
            in.shape.str());
     if (!g.mode().training || p == 0) return x;
     // For p = 1 PyTorch draws no random numbers either, and the counter-based mask is all zeros.
@@ -40,7 +39,7 @@ struct Dropout2d {
   }
 
   std::string torch(const Shape& x) const {
-    return PythonCall(x.rank() == 3 ? "nn.Dropout1d" : "nn.Dropout2d").arg(p).str();
+    return PythonCall(fmt::format("nn.Dropout{}d", x.rank() - 2)).arg(p).str();
   }
 };
 

@@ -1,4 +1,4 @@
-// What conv1d, conv2d and the transposed convolutions share: channel groups, weight and bias.
+// What convolutions and transposed convolutions share: channel groups, weight and bias.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "layers/kaiming.h"
 #include "layers/layer.h"
@@ -31,7 +32,8 @@ inline int64_t grouped_channels(std::string_view layer, const Shape& image, int6
 
 // {x, weight [first, second, kernel...]} and, unless `bias_channels` is 0, the bias. Initialized as
 // PyTorch does it: fan_in is the product of all dimensions but the first, also of transposed
-// convolutions, where the second are output channels.
+// convolutions, where the second are output channels. The weight of volumes has the shape
+// [first, second * depth, height, width], see unfold_depth.
 inline std::vector<ValueId> convolution_inputs(GraphBuilder& g, ValueId x, int64_t first,
                                                int64_t second, const Sizes& kernel,
                                                int64_t bias_channels) {
@@ -41,7 +43,12 @@ inline std::vector<ValueId> convolution_inputs(GraphBuilder& g, ValueId x, int64
     extents.push_back(k);
     fan_in *= static_cast<double>(k);
   }
-  std::vector<ValueId> out = {x, g.parameter("weight", Shape(extents), weight_init(fan_in))};
+  const Shape all(extents);
+  const bool volume = kernel.size() == 3;
+  const Shape weight =
+      volume ? Shape{first, (Checked(second) * kernel[0]).value(), all[3], all[4]} : all;
+  std::vector<ValueId> out = {
+      x, g.parameter("weight", weight, weight_init(fan_in), volume ? all : Shape())};
   if (bias_channels > 0) out.push_back(g.parameter("bias", {bias_channels}, bias_init(fan_in)));
   return out;
 }

@@ -192,8 +192,8 @@ class ModelLowering {
     for (size_t i = before; i < graph.parameters.size(); ++i) {
       Value& v = graph.values[static_cast<size_t>(graph.parameters[i])];
       if (v.name != full) continue;
-      v.reinit =
-          static_cast<const InitialisationType*>(init.what)->make(init.settings, v.desc.shape);
+      v.reinit = static_cast<const InitialisationType*>(init.what)->make(init.settings,
+                                                                         v.shape_in_files());
       return;
     }
     fail(Fault::spec, "this '{}' has no {} for '{}' to initialize", item.layer.what->name,

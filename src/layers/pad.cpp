@@ -56,10 +56,10 @@ struct PadLayer {
       fail(Fault::spec, "pad: {} numbers pad {} dimensions after the batch, but {} has only {}",
            sides.size(), dims, shape.str(), shape.rank() - 1);
     const bool copies = mode != "constant";
-    if (copies && (shape.rank() < 3 || shape.rank() > 4 || dims > shape.rank() - 2))
+    if (copies && (shape.rank() < 3 || shape.rank() > 5 || dims > shape.rank() - 2))
       fail(Fault::spec,
-           "pad: mode {} takes [N, channels, length] or [N, channels, height, width] and pads "
-           "behind the channels: {} numbers do not fit {}",
+           "pad: mode {} takes [N, channels, ...] with 1 to 3 more dimensions and pads behind the "
+           "channels: {} numbers do not fit {}",
            mode, sides.size(), shape.str());
     Pad s{.value = value};
     for (int i = 0; i < dims; ++i) {
@@ -83,9 +83,9 @@ struct PadLayer {
     const std::string_view name = mode == "reflect"     ? "Reflection"
                                   : mode == "replicate" ? "Replication"
                                                         : "Circular";
-    // PyTorch's modules for images pad both extents.
+    // PyTorch's modules for images and volumes pad all extents.
     std::vector<int64_t> all = sides;
-    if (x.rank() == 4) all.resize(4);
+    all.resize(static_cast<size_t>(2 * (x.rank() - 2)));
     return PythonCall(fmt::format("nn.{}Pad{}d", name, x.rank() - 2)).arg(all).str();
   }
 

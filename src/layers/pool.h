@@ -1,7 +1,10 @@
-// Common part of max_pool1d, max_pool2d, avg_pool1d and avg_pool2d.
+// The layers max_pool1d to max_pool3d and avg_pool1d to avg_pool3d.
 #pragma once
 
+#include <fmt/format.h>
+
 #include "layers/layer.h"
+#include "layers/volume.h"
 #include "layers/window.h"
 
 namespace dpt::layers {
@@ -36,23 +39,41 @@ struct PoolKeys {
     check_count("padding", padding, kDims, owner, d);
     check_count("dilation", dilation, kDims, owner, d);
     if (d.count() != before) return;
-    const Window w = window();
-    for (size_t i = 0; i < 2; ++i)
-      if (w.before[i] > covered(w, i) / 2) {
-        d.error(owner.at("padding"),
-                fmt::format("padding {} is more than half of the {} that the window covers",
-                            w.before[i], covered(w, i)));
-        return;
-      }
+    for (const Window& w : {window(pair_of), window(depth_of)})
+      for (size_t i = 0; i < 2; ++i)
+        if (w.before[i] > covered(w, i) / 2) {
+          d.error(owner.at("padding"),
+                  fmt::format("padding {} is more than half of the {} that the window covers",
+                              w.before[i], covered(w, i)));
+          return;
+        }
   }
 
-  Window window() const {
-    const Pair around = pair_of(spread(padding, kDims), 0);
-    return {.kernel = pair_of(spread(kernel_size, kDims)),
-            .stride = pair_of(spread(stride.empty() ? kernel_size : stride, kDims)),
-            .dilation = pair_of(spread(dilation, kDims)),
+  // of: pair_of, or depth_of.
+  Window window(Pair (*of)(const Sizes&, int64_t)) const {
+    const Pair around = of(spread(padding, kDims), 0);
+    return {.kernel = of(spread(kernel_size, kDims), 1),
+            .stride = of(spread(stride.empty() ? kernel_size : stride, kDims), 1),
+            .dilation = of(spread(dilation, kDims), 1),
             .before = around,
             .behind = around};
+  }
+
+  // Adds `op`, whose windows are those of `settings` but for their sizes. The largest element of a
+  // volume's window is that of the largest ones of its planes, and so is a mean, but for the
+  // divisor: in the planes that is 1 if the whole window has a given one.
+  ValueId pooled(std::string_view layer, std::string_view op, GraphBuilder& g, ValueId x,
+                 Pool settings) const {
+    need_image(layer, g.desc(x), kDims);
+    settings.window = window(pair_of);
+    const Window depth = window(depth_of);
+    require_window_fits(layer, g.shape(x), settings.window, depth, settings.ceil_mode);
+    if (kDims < 3) return g.apply(op, {x}, settings);
+    Pool planes = settings;
+    if (settings.divisor_override != 0) planes.divisor_override = 1;
+    x = on_planes(g, x, [&](ValueId v) { return g.apply(op, {v}, planes); });
+    settings.window = depth;
+    return along_depth(g, x, [&](ValueId v) { return g.apply(op, {v}, settings); });
   }
 
   void add_sizes_to(PythonCall& call) const {
@@ -65,16 +86,22 @@ struct PoolKeys {
 template <int kDims>
 struct MaxPool : PoolKeys<kDims> {
   using Keys = PoolKeys<kDims>;
-  static constexpr std::string_view kName = kDims == 1 ? "max_pool1d" : "max_pool2d";
+  static constexpr std::string_view kName = kDims == 1   ? "max_pool1d"
+                                            : kDims == 2 ? "max_pool2d"
+                                                         : "max_pool3d";
   static constexpr Usage kUsage =
-      kDims == 1 ? Usage{"torch.nn.MaxPool1d",
+      kDims == 1   ? Usage{"torch.nn.MaxPool1d",
                          "- max_pool1d: 2\n"
-                         "- max_pool1d: {kernel_size: 3, stride: 2, padding: 1, dilation: 1, "
-                         "ceil_mode: true}"}
-                 : Usage{"torch.nn.MaxPool2d",
-                         "- max_pool2d: 2\n"
-                         "- max_pool2d: {kernel_size: [3, 3], stride: 2, padding: 1, dilation: 1, "
-                         "ceil_mode: true}"};
+                           "- max_pool1d: {kernel_size: 3, stride: 2, padding: 1, dilation: 1, "
+                           "ceil_mode: true}"}
+      : kDims == 2 ? Usage{"torch.nn.MaxPool2d",
+                           "- max_pool2d: 2\n"
+                           "- max_pool2d: {kernel_size: [3, 3], stride: 2, padding: 1, dilation: "
+                           "1, ceil_mode: true}"}
+                   : Usage{"torch.nn.MaxPool3d",
+                           "- max_pool3d: 2\n"
+                           "- max_pool3d: {kernel_size: [1, 3, 3], stride: [1, 2, 2],\n"
+                           "    padding: [0, 1, 1], dilation: 1, ceil_mode: true}"};
 
   static KeyTable<MaxPool> keys() {
     KeyTable<MaxPool> table;
@@ -88,13 +115,11 @@ struct MaxPool : PoolKeys<kDims> {
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
-    need_image(kName, g.desc(x), kDims);
-    require_window_fits(kName, g.shape(x), this->window(), kDims, this->ceil_mode);
-    return g.apply("max_pool", {x}, Pool{.window = this->window(), .ceil_mode = this->ceil_mode});
+    return this->pooled(kName, "max_pool", g, x, {.ceil_mode = this->ceil_mode});
   }
 
   std::string torch(const Shape&) const {
-    PythonCall call(kDims == 1 ? "nn.MaxPool1d" : "nn.MaxPool2d");
+    PythonCall call(fmt::format("nn.MaxPool{}d", kDims));
     this->add_sizes_to(call);
     return add_sizes(call, "dilation", this->dilation, 1)
         .key("ceil_mode", this->ceil_mode, false)
@@ -105,19 +130,26 @@ struct MaxPool : PoolKeys<kDims> {
 template <int kDims>
 struct AvgPool : PoolKeys<kDims> {
   using Keys = PoolKeys<kDims>;
-  static constexpr std::string_view kName = kDims == 1 ? "avg_pool1d" : "avg_pool2d";
+  static constexpr std::string_view kName = kDims == 1   ? "avg_pool1d"
+                                            : kDims == 2 ? "avg_pool2d"
+                                                         : "avg_pool3d";
   static constexpr Usage kUsage =
       kDims == 1 ? Usage{"torch.nn.AvgPool1d",
                          "- avg_pool1d: 2\n"
                          "- avg_pool1d: {kernel_size: 3, stride: 2, padding: 1, ceil_mode: true,\n"
                          "    count_include_pad: false}"}
-                 : Usage{"torch.nn.AvgPool2d",
-                         "- avg_pool2d: 2\n"
-                         "- avg_pool2d: {kernel_size: 3, stride: 2, padding: 1, ceil_mode: true,\n"
-                         "    count_include_pad: false, divisor_override: 4}"};
+      : kDims == 2
+          ? Usage{"torch.nn.AvgPool2d",
+                  "- avg_pool2d: 2\n"
+                  "- avg_pool2d: {kernel_size: 3, stride: 2, padding: 1, ceil_mode: true,\n"
+                  "    count_include_pad: false, divisor_override: 4}"}
+          : Usage{"torch.nn.AvgPool3d",
+                  "- avg_pool3d: 2\n"
+                  "- avg_pool3d: {kernel_size: 3, stride: 2, padding: 1, ceil_mode: true,\n"
+                  "    count_include_pad: false, divisor_override: 4}"};
 
   bool count_include_pad = true;
-  std::optional<int64_t> divisor_override;  // of avg_pool2d only, as in PyTorch
+  std::optional<int64_t> divisor_override;  // not of avg_pool1d, as in PyTorch
 
   static KeyTable<AvgPool> keys() {
     KeyTable<AvgPool> table;
@@ -125,7 +157,7 @@ struct AvgPool : PoolKeys<kDims> {
     Keys::add_ceil_mode(table);
     table.optional("count_include_pad", &AvgPool::count_include_pad,
                    "whether the padding counts in the mean");
-    if constexpr (kDims == 2)
+    if constexpr (kDims > 1)
       table.optional("divisor_override", &AvgPool::divisor_override,
                      "divisor of the window's sum; none: the number of elements", kSize);
     return table;
@@ -135,17 +167,14 @@ struct AvgPool : PoolKeys<kDims> {
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
-    need_image(kName, g.desc(x), kDims);
-    require_window_fits(kName, g.shape(x), this->window(), kDims, this->ceil_mode);
-    return g.apply("avg_pool", {x},
-                   Pool{.window = this->window(),
-                        .ceil_mode = this->ceil_mode,
-                        .count_include_pad = count_include_pad,
-                        .divisor_override = divisor_override.value_or(0)});
+    return this->pooled(kName, "avg_pool", g, x,
+                        {.ceil_mode = this->ceil_mode,
+                         .count_include_pad = count_include_pad,
+                         .divisor_override = divisor_override.value_or(0)});
   }
 
   std::string torch(const Shape&) const {
-    PythonCall call(kDims == 1 ? "nn.AvgPool1d" : "nn.AvgPool2d");
+    PythonCall call(fmt::format("nn.AvgPool{}d", kDims));
     this->add_sizes_to(call);
     call.key("ceil_mode", this->ceil_mode, false).key("count_include_pad", count_include_pad, true);
     if (divisor_override) call.key("divisor_override", *divisor_override);

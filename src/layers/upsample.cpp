@@ -1,10 +1,11 @@
 // upsample: resizes by repeating the nearest pixel or by linear interpolation, [N, C, ...] ->
-// [N, C, size] with one or two spatial dimensions. Same as nn.Upsample.
+// [N, C, size] with one to three spatial dimensions. Same as nn.Upsample.
 #include <cmath>
 
 #include <fmt/ranges.h>
 
 #include "layers/layer.h"
+#include "layers/volume.h"
 #include "layers/window.h"
 
 namespace dpt::layers {
@@ -28,53 +29,46 @@ struct Upsample {
                   "factor of the size: one number, or one per dimension; this or size", kPositive)
         .optional("size", &Upsample::size,
                   "output size: one number, or one per dimension; this or scale_factor", kSize)
-        .choice("mode", &Upsample::mode, {"nearest", "linear", "bilinear"},
-                "interpolation: linear for [N, C, L], bilinear for [N, C, H, W], nearest for both")
+        .choice("mode", &Upsample::mode, {"nearest", "linear", "bilinear", "trilinear"},
+                "interpolation: linear for [N, C, L], bilinear for [N, C, H, W], trilinear for "
+                "[N, C, D, H, W], nearest for all")
         .optional("align_corners", &Upsample::align_corners,
-                  "linear, bilinear: whether the first and last pixels stay where they are");
+                  "all modes but nearest: whether the first and last pixels stay where they are");
   }
 
   static void check(const Upsample& u, const Owner& owner, Diagnostics& d) {
     if (u.size.empty() == u.scale_factor.empty())
       d.error(owner.where, "upsample needs either 'scale_factor' or 'size'");
     if (u.align_corners && u.mode == "nearest")
-      d.error(owner.at("align_corners"), "'align_corners' needs mode linear or bilinear");
+      d.error(owner.at("align_corners"),
+              "'align_corners' needs mode linear, bilinear or trilinear");
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
     const Shape shape = g.shape(x);
     const int dims = shape.rank() - 2;
-    if (dims != 1 && dims != 2)
-      fail(Fault::spec, "upsample takes [N, channels, ...] with 1 or 2 more dimensions, not {}",
+    if (dims < 1 || dims > 3)
+      fail(Fault::spec, "upsample takes [N, channels, ...] with 1 to 3 more dimensions, not {}",
            shape.str());
-    if (mode == (dims == 1 ? "bilinear" : "linear"))
-      fail(Fault::spec, "upsample: mode {} takes {}, not {}: use mode {}", mode,
-           dims == 1 ? "[N, channels, height, width]" : "[N, channels, length]", shape.str(),
-           dims == 1 ? "linear" : "bilinear");
+    constexpr std::string_view kLinear[] = {"linear", "bilinear", "trilinear"};
+    const std::string_view linear = kLinear[dims - 1];
+    if (mode != "nearest" && mode != linear)
+      fail(Fault::spec, "upsample: mode {} does not take {}: use mode {}", mode, shape.str(),
+           linear);
     const size_t given = std::max(size.size(), scale_factor.size());
     if (given != 1 && given != static_cast<size_t>(dims))
       fail(Fault::spec, "upsample: {} numbers for the {} extents of {}", given, dims, shape.str());
-    Resize r{.extents = {1, 1}, .scale = {0, 0}, .align_corners = align_corners};
-    for (int i = 0; i < dims; ++i) {
-      const auto at = static_cast<size_t>(2 - dims + i);
-      const auto from = given == 1 ? 0 : static_cast<size_t>(i);
-      if (!size.empty()) {
-        r.extents[at] = size[from];
-        continue;
-      }
-      r.scale[at] = scale_factor[from];
-      const double extent = std::floor(static_cast<double>(shape[2 + i]) * r.scale[at]);
-      if (extent < 1)
-        fail(Fault::spec, "upsample: scale_factor {} leaves nothing of {}", r.scale[at],
-             shape.str());
-      if (extent > static_cast<double>(kMostExtent))
-        fail(Fault::spec,
-             "upsample: scale_factor {} makes more than 2^31 - 1 pixels along one dimension of {}; "
-             "use a smaller one",
-             r.scale[at], shape.str());
-      r.extents[at] = static_cast<int64_t>(extent);
-    }
-    return g.apply(mode == "nearest" ? "upsample_nearest" : "upsample_bilinear", {x}, r);
+    const std::string_view op = mode == "nearest" ? "upsample_nearest" : "upsample_bilinear";
+    Resize plane{.extents = {1, 1}, .scale = {0, 0}, .align_corners = align_corners};
+    for (int dim = std::max(2, dims); dim < shape.rank(); ++dim)
+      resize(plane, static_cast<size_t>(dim - dims), shape, dim);
+    if (dims < 3) return g.apply(op, {x}, plane);
+    x = on_planes(g, x, [&](ValueId v) { return g.apply(op, {v}, plane); });
+    Resize depth{.extents = {1, g.shape(x).tail(3).elements()},
+                 .scale = {0, 0},
+                 .align_corners = align_corners};
+    resize(depth, 0, shape, 2);
+    return along_depth(g, x, [&](ValueId v) { return g.apply(op, {v}, depth); });
   }
 
   std::string torch(const Shape&) const {
@@ -86,6 +80,26 @@ struct Upsample {
     else  // several factors must be a tuple
       call.expression("scale_factor", fmt::format("({})", fmt::join(scale_factor, ", ")));
     return call.key("mode", mode, "nearest").key("align_corners", align_corners, false).str();
+  }
+
+ private:
+  // Sets numbers `at` of r to those of dimension `dim` of an input of `shape`.
+  void resize(Resize& r, size_t at, const Shape& shape, int dim) const {
+    const auto from = std::max(size.size(), scale_factor.size()) == 1 ? 0 : size_t(dim - 2);
+    if (!size.empty()) {
+      r.extents[at] = size[from];
+      return;
+    }
+    r.scale[at] = scale_factor[from];
+    const double extent = std::floor(static_cast<double>(shape[dim]) * r.scale[at]);
+    if (extent < 1)
+      fail(Fault::spec, "upsample: scale_factor {} leaves nothing of {}", r.scale[at], shape.str());
+    if (extent > static_cast<double>(kMostExtent))
+      fail(Fault::spec,
+           "upsample: scale_factor {} makes more than 2^31 - 1 pixels along one dimension of {}; "
+           "use a smaller one",
+           r.scale[at], shape.str());
+    r.extents[at] = static_cast<int64_t>(extent);
   }
 };
 

@@ -1,6 +1,8 @@
-// Keys of layers with a window over images: one number, or one for each dimension, as in PyTorch.
+// Keys of layers with a window over images or volumes: one number, or one for each dimension, as in
+// PyTorch.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,9 +19,14 @@ namespace dpt::layers {
 
 using Sizes = std::vector<int64_t>;
 
-// The sizes as {height, width}. A single size is a width; the height is then `none`.
+// The last sizes as {height, width}. A single size is a width; the height is then `none`.
 inline Pair pair_of(const Sizes& sizes, int64_t none = 1) {
-  return sizes.size() == 2 ? Pair{sizes[0], sizes[1]} : Pair{none, sizes[0]};
+  return {sizes.size() > 1 ? sizes[sizes.size() - 2] : none, sizes.back()};
+}
+
+// The depth, the first of three sizes, as {depth, `none`}; without depth {`none`, `none`}.
+inline Pair depth_of(const Sizes& sizes, int64_t none = 1) {
+  return {sizes.size() == 3 ? sizes[0] : none, none};
 }
 
 // Sizes for `dims` dimensions: a single number applies to all of them.
@@ -50,7 +57,9 @@ inline PythonCall& add_sizes(PythonCall& call, std::string_view name, const Size
 
 // Throws Error{spec} unless x is f32 [N, channels, ...] with `dims` further dimensions.
 inline void need_image(std::string_view layer, const TensorDesc& x, int dims) {
-  const char* wanted = dims == 1 ? "[N, channels, length]" : "[N, channels, height, width]";
+  const char* wanted = dims == 1   ? "[N, channels, length]"
+                       : dims == 2 ? "[N, channels, height, width]"
+                                   : "[N, channels, depth, height, width]";
   if (x.shape.rank() != dims + 2)
     fail(Fault::spec, "{} takes {}, not {}", layer, wanted, x.shape.str());
   if (x.dtype != DType::f32)
@@ -58,19 +67,26 @@ inline void need_image(std::string_view layer, const TensorDesc& x, int dims) {
          name_of(x.dtype), x.shape.str());
 }
 
-// Throws Error{spec} unless the window fits into the padded input. With ceil_mode it may reach
-// beyond the padding by less than a step.
-inline void require_window_fits(std::string_view layer, const Shape& x, const Window& w, int dims,
-                                bool ceil_mode = false) {
-  for (int i = 0; i < dims; ++i) {
-    const auto at = static_cast<size_t>(2 - dims + i);
-    const int64_t needed = covered(w, at);
-    const int64_t extent = padded(w, at, x[2 + i]);
-    if (needed - (ceil_mode ? w.stride[at] - 1 : 0) > extent)
-      fail(Fault::spec,
-           "{}: its window covers {} elements, but the padded input {} has only {} in that "
-           "dimension; use a smaller kernel_size{}, or more padding",
-           layer, needed, x.str(), extent, w.dilation[at] > 1 ? " or dilation" : "");
+// Throws Error{spec} unless the window fits along dimension `dim` of x, where its numbers are those
+// of index `at`. With ceil_mode it may reach beyond the padding by less than a step.
+inline void require_dimension_fits(std::string_view layer, const Shape& x, int dim, const Window& w,
+                                   size_t at, bool ceil_mode) {
+  const int64_t needed = covered(w, at);
+  const int64_t extent = padded(w, at, x[dim]);
+  if (needed - (ceil_mode ? w.stride[at] - 1 : 0) > extent)
+    fail(Fault::spec,
+         "{}: its window covers {} elements, but the padded input {} has only {} in that "
+         "dimension; use a smaller kernel_size{}, or more padding",
+         layer, needed, x.str(), extent, w.dilation[at] > 1 ? " or dilation" : "");
+}
+
+// The same for all dimensions after the channels. depth: the window along the depth of volumes.
+inline void require_window_fits(std::string_view layer, const Shape& x, const Window& w,
+                                const Window& depth, bool ceil_mode = false) {
+  if (x.rank() == 5) require_dimension_fits(layer, x, 2, depth, 0, ceil_mode);
+  for (int dim = std::max(2, x.rank() - 2); dim < x.rank(); ++dim) {
+    const int at = 2 - x.rank() + dim;
+    require_dimension_fits(layer, x, dim, w, static_cast<size_t>(at), ceil_mode);
   }
 }
 

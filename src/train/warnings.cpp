@@ -92,21 +92,24 @@ const std::vector<Mismatch>& mismatches() {
        .text = "kl_div takes log-probabilities, but {0} gives probabilities: write `log_softmax` "
                "instead"},
       {.loss = "nll_loss",
-       .layers = {"linear", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d",
-                  "batch_norm1d", "batch_norm2d", "relu", "relu6", "sigmoid", "tanh"},
+       .layers = {"linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+                  "conv_transpose3d", "batch_norm1d", "batch_norm2d", "batch_norm3d", "relu",
+                  "relu6", "sigmoid", "tanh"},
        .in_layer = false,
        .text =
            "nll_loss takes log-probabilities, but the model ends with {0}, which does not give "
            "them: end it with log_softmax, or write `loss: cross_entropy`, which takes raw scores"},
       {.loss = "kl_div",
-       .layers = {"linear", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d",
-                  "batch_norm1d", "batch_norm2d", "relu", "relu6", "sigmoid", "tanh"},
+       .layers = {"linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+                  "conv_transpose3d", "batch_norm1d", "batch_norm2d", "batch_norm3d", "relu",
+                  "relu6", "sigmoid", "tanh"},
        .in_layer = false,
        .text = "kl_div takes log-probabilities, but the model ends with {0}, which does not give "
                "them: end it with log_softmax"},
       {.loss = "bce_loss",
-       .layers = {"linear", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d",
-                  "batch_norm1d", "batch_norm2d", "relu", "relu6", "tanh", "log_softmax"},
+       .layers = {"linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+                  "conv_transpose3d", "batch_norm1d", "batch_norm2d", "batch_norm3d", "relu",
+                  "relu6", "tanh", "log_softmax"},
        .in_layer = false,
        .text = "bce_loss takes probabilities between 0 and 1, but the model ends with {0}, which "
                "also gives values outside this range: end it with sigmoid, or write `loss: "

@@ -102,6 +102,14 @@ LAYERS = {
     "copied padding": ([3, 6, 7], "[{conv2d: {out_channels: 4, kernel_size: 3, padding: [2, 1], padding_mode: reflect}}, "
                        "{conv2d: {out_channels: 4, kernel_size: 4, padding: same, padding_mode: circular}}, {pad: "
                        "{padding: [1, 0, 2, 3], mode: replicate}}, {pad: {padding: [1, 2], mode: circular}}]"),
+    "volumes": ([2, 5, 6, 7], "[{conv3d: {out_channels: 4, kernel_size: [2, 3, 3], stride: [2, 1, 1], padding: 1, "
+                "padding_mode: reflect}}, batch_norm3d, relu, {max_pool3d: {kernel_size: 2, stride: 1, padding: 1}}, "
+                "{conv_transpose3d: {out_channels: 6, kernel_size: [3, 2, 2], stride: 2, padding: [1, 0, 1], groups: "
+                "2}}, {avg_pool3d: {kernel_size: [2, 3, 1], ceil_mode: true, count_include_pad: false}}, {upsample: "
+                "{scale_factor: 1.7, mode: trilinear}}, {conv3d: {out_channels: 6, kernel_size: 3, dilation: [2, 1, "
+                "1], padding: same, groups: 3, bias: false}}, {instance_norm: {affine: true}}, {dropout2d: 0.5}, {pad: "
+                "{padding: 1, mode: replicate}}, {upsample: 2}, {adaptive_max_pool3d: [3, 5, 2]}, "
+                "{adaptive_avg_pool3d: [2, 5, 1]}]"),
     "copied padding of sequences": ([3, 6], "[{conv1d: {out_channels: 4, kernel_size: 3, padding: 2, padding_mode: "
                                     "replicate}}, {pad: {padding: [1, 3], mode: reflect}}]"),
     "attention": ([5, 8], "[{position_embedding: {num_embeddings: 9}}, {residual: [layer_norm, {multihead_attention: "

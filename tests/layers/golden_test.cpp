@@ -45,7 +45,8 @@ void check_layer(const Node& c) {
         layer("embedding", map({{"num_embeddings", std::to_string(rows.elements())},
                                 {"embedding_dim", std::to_string(input.shape.back())}})));
   Node args = at(c, "args");
-  for (const char* inferred : {"in_features", "in_channels", "embed_dim"})
+  for (const char* inferred :
+       {"in_features", "in_channels", "embed_dim", "num_features", "num_channels"})
     args = without(args, inferred);
   spec.model.push_back(layer(name, args));
   Diagnostics d;
@@ -98,7 +99,7 @@ TEST_CASE("layers give torch's numbers and gradients") {
     check_layer(c);
     ++checked;
   }
-  CHECK(checked == 120);  // of 123
+  CHECK(checked == 153);  // of 156
 }
 
 }  // namespace dpt

@@ -42,8 +42,8 @@ TEST_CASE("pad says where it has nothing to copy") {
         "error: pad: mode reflect cannot add 4 elements to dimension 2 of [2, 3, 4], which has 4; "
         "use less padding, or replicate");
   CHECK(complaint(lowered("model: [{pad: {padding: 1, mode: reflect}}]", real({2, 3}))) ==
-        "error: pad: mode reflect takes [N, channels, length] or [N, channels, height, width] and "
-        "pads behind the channels: 2 numbers do not fit [2, 3]");
+        "error: pad: mode reflect takes [N, channels, ...] with 1 to 3 more dimensions and pads "
+        "behind the channels: 2 numbers do not fit [2, 3]");
   CHECK(complaint(lowered("model: [{pad: {padding: [-1, 1], mode: reflect}}]", real({2, 3, 4}))) ==
         "error: 'padding' must not be negative, except with mode constant");
   CHECK(complaint(lowered("model: [{pad: {padding: 1, mode: reflect, value: 2}}]",

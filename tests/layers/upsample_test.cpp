@@ -43,14 +43,15 @@ TEST_CASE("upsample interpolates") {
 
 TEST_CASE("upsample's modes are those of the number of extents") {
   CHECK(complaint(lowered("model: [{upsample: {size: 7, mode: bilinear}}]", real({2, 3, 4}))) ==
-        "error: upsample: mode bilinear takes [N, channels, height, width], not [2, 3, 4]: use "
-        "mode linear");
+        "error: upsample: mode bilinear does not take [2, 3, 4]: use mode linear");
   CHECK(complaint(lowered("model: [{upsample: {size: 7, mode: linear}}]", real({2, 3, 4, 5}))) ==
-        "error: upsample: mode linear takes [N, channels, length], not [2, 3, 4, 5]: use mode "
-        "bilinear");
+        "error: upsample: mode linear does not take [2, 3, 4, 5]: use mode bilinear");
+  CHECK(
+      complaint(lowered("model: [{upsample: {size: 7, mode: bilinear}}]", real({2, 3, 4, 5, 6}))) ==
+      "error: upsample: mode bilinear does not take [2, 3, 4, 5, 6]: use mode trilinear");
   CHECK(
       complaint(lowered("model: [{upsample: {size: 7, align_corners: true}}]", real({2, 3, 4}))) ==
-      "error: 'align_corners' needs mode linear or bilinear");
+      "error: 'align_corners' needs mode linear, bilinear or trilinear");
 }
 
 }  // namespace dpt

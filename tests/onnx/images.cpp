@@ -30,7 +30,7 @@ struct Strides {
 
   Strides(const Case& c, const Extents& x, const Extents& window) : kernel(window) {
     const size_t dims = x.size() - 2;
-    if (dims > 2) throw Inexpressible{"an image has one or two extents"};
+    if (dims > 3) throw Inexpressible{"a volume has three extents"};
     strides = list(c, "strides", dims, 1);
     dilations = list(c, "dilations", dims, 1);
     const Extents pads = list(c, "pads", 2 * dims, 0);
@@ -46,7 +46,7 @@ struct Strides {
     }
   }
 
-  // As two numbers for layers of images, whose padding is the same on both sides.
+  // As a number for each dimension, for layers whose padding is the same on both sides.
   std::string settings() const {
     if (before != behind) throw Inexpressible{"padding that is not the same on both sides"};
     return fmt::format("kernel_size: [{}], stride: [{}], padding: [{}]", fmt::join(kernel, ", "),
@@ -56,6 +56,11 @@ struct Strides {
     return fmt::format(", dilation: [{}]", fmt::join(dilations, ", "));
   }
 };
+
+// "conv2d" of "conv", for an input with two dimensions after the channels.
+std::string of_dimensions(std::string_view name, const Extents& x) {
+  return fmt::format("{}{}d", name, x.size() - 2);
+}
 
 Results one_layer(const Case& c, std::string_view name, const std::string& settings,
                   const std::vector<std::vector<double>>& parameters, Tolerance tolerance) {
@@ -81,7 +86,7 @@ Results conv(const Case& c) {
   const bool bias = c.has_input(2);
   std::vector<std::vector<double>> parameters = {c.inputs[1].data};
   if (bias) parameters.push_back(c.inputs[2].data);
-  return one_layer(c, x.size() == 3 ? "conv1d" : "conv2d",
+  return one_layer(c, of_dimensions("conv", x),
                    fmt::format("out_channels: {}, {}{}, groups: {}, bias: {}", w[0], s.settings(),
                                s.dilation(), c.number("group", 1), bias),
                    parameters, of_sums(c));
@@ -97,7 +102,7 @@ Results conv_transpose(const Case& c) {
     more.push_back(y[i + 2] - ((x[i + 2] - 1) * s.strides[i] + s.dilations[i] * (s.kernel[i] - 1) +
                                1 - s.before[i] - s.behind[i]));
   return one_layer(
-      c, x.size() == 3 ? "conv_transpose1d" : "conv_transpose2d",
+      c, of_dimensions("conv_transpose", x),
       fmt::format("out_channels: {}, {}{}, groups: {}, bias: false, output_padding: [{}]", y[1],
                   s.settings(), s.dilation(), c.number("group", 1), fmt::join(more, ", ")),
       {c.inputs[1].data}, of_sums(c));
@@ -115,7 +120,7 @@ Results max_pool(const Case& c) {
   need_pool_padding(s);
   Net net;
   const ValueId y = net.layer(
-      x.size() == 3 ? "max_pool1d" : "max_pool2d",
+      of_dimensions("max_pool", x),
       fmt::format("{{{}{}, ceil_mode: {}}}", s.settings(), s.dilation(), yes(c, "ceil_mode")),
       {net.real(c.inputs[0])});
   net.expect(y, c.outputs[0], kMoved);
@@ -129,8 +134,8 @@ Results average_pool(const Case& c) {
   const Extents& x = c.inputs[0].extents;
   const Strides s(c, x, list(c, "kernel_shape", x.size() - 2, 1));
   need_pool_padding(s);
-  if (s.dilations != Extents(x.size() - 2, 1)) throw Inexpressible{"avg_pool2d has no dilation"};
-  return one_layer(c, x.size() == 3 ? "avg_pool1d" : "avg_pool2d",
+  if (s.dilations != Extents(x.size() - 2, 1)) throw Inexpressible{"avg_pool has no dilation"};
+  return one_layer(c, of_dimensions("avg_pool", x),
                    fmt::format("{}, ceil_mode: {}, count_include_pad: {}", s.settings(),
                                yes(c, "ceil_mode"), yes(c, "count_include_pad")),
                    {}, c.name.ends_with("last_window_starts_on_pad") ? kFourDigits : kRounded);

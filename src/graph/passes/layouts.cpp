@@ -11,7 +11,15 @@
 namespace dpt {
 namespace {
 
-bool is_image(const TensorDesc& d) { return d.shape.rank() == 3 || d.shape.rank() == 4; }
+// [N, C, ...] with one to three further dimensions.
+bool is_image(const TensorDesc& d) { return d.shape.rank() >= 3 && d.shape.rank() <= 5; }
+
+// A reshape of the dimensions after the channels alone, which is a view in channels_last too.
+bool keeps_channels(const Graph& graph, const GraphNode& n) {
+  if (n.op->name != "reshape") return false;
+  const TensorDesc &x = graph[n.in[0]].desc, &y = graph[n.out[0]].desc;
+  return is_image(x) && is_image(y) && x.shape[0] == y.shape[0] && x.shape[1] == y.shape[1];
+}
 
 class LayoutChoice : Rewriter {
  public:
@@ -65,7 +73,7 @@ class LayoutChoice : Rewriter {
   void lay_out(GraphNode& n) {
     Layout wanted = Layout::plain;
     if (n.op->layouts == Layouts::images) wanted = Layout::channels_last;
-    if (n.op->layouts == Layouts::any)
+    if (n.op->layouts == Layouts::any || keeps_channels(graph_, n))
       for (ValueId v : n.in)
         if (layout(v) != Layout::plain) wanted = layout(v);
     const auto own = [&](size_t index) { return std::cmp_equal(index, n.op->weight); };

@@ -79,7 +79,7 @@ class Widening : Rewriter {
   static void set_images_last(KernelQuery& query) {
     for (auto* side : {&query.in, &query.out})
       for (TensorDesc& d : *side)
-        if (d.shape.rank() == 3 || d.shape.rank() == 4) d.layout = Layout::channels_last;
+        if (d.shape.rank() >= 3 && d.shape.rank() <= 5) d.layout = Layout::channels_last;
   }
 
   // The half of all floating-point inputs but statistics; f32 if they differ.

@@ -1,7 +1,7 @@
-// Common part of batch_norm1d and batch_norm2d: (x - mean) / sqrt(variance + eps) for each channel,
-// then scaled and shifted. In training, mean and biased variance are those of the batch, over the
-// shards of the replica, or of all replicas with `sync_batch_norm`. In evaluation the running
-// statistics are used. Ioffe and Szegedy, 2015; formulas are PyTorch's.
+// Common part of batch_norm1d, batch_norm2d and batch_norm3d: (x - mean) / sqrt(variance + eps) for
+// each channel, then scaled and shifted. In training, mean and biased variance are those of the
+// batch, over the shards of the replica, or of all replicas with `sync_batch_norm`. In evaluation
+// the running statistics are used. Ioffe and Szegedy, 2015; formulas are PyTorch's.
 #pragma once
 
 #include <optional>

@@ -12,9 +12,10 @@ namespace {
 
 struct InstanceNorm {
   static constexpr bool kNorm = true;
-  static constexpr Usage kUsage{"torch.nn.InstanceNorm1d, torch.nn.InstanceNorm2d",
-                                "- instance_norm\n"
-                                "- instance_norm: {eps: 0.001, affine: true, bias: false}"};
+  static constexpr Usage kUsage{
+      "torch.nn.InstanceNorm1d, torch.nn.InstanceNorm2d, torch.nn.InstanceNorm3d",
+      "- instance_norm\n"
+      "- instance_norm: {eps: 0.001, affine: true, bias: false}"};
 
   double eps = 1e-5;
   bool affine = false, bias = true;

@@ -178,7 +178,7 @@ std::string library_refuses(const KernelQuery& q) {
   if (q.in.size() < (is_backward(q) ? 5U : 3U)) return "it takes a weight and a bias";
   if (is_layer(q)) return "";
   if (settings<GroupNorm>(q).groups != x.shape[1]) return "it takes one channel in each group";
-  if (x.shape.rank() < 3 || x.shape.rank() > 4) return "it takes [N, C, W] or [N, C, H, W]";
+  if (x.shape.rank() < 3) return "it takes images";
   return same_order(x.shape, x.layout, Layout::channels_last) ? ""
                                                               : "it takes images channels_last";
 }

@@ -76,9 +76,10 @@ inline KernelType own(std::string_view op, std::string (*refuses)(const KernelQu
   return {.op = op, .name = "own", .refuses = refuses, .prepare = prepare};
 }
 
-// [N, C] or [N, C, W] as [N, C, H, W], with missing dimensions 1.
+// [N, C, ...] as [N, C, H, W]: other ranks than 4 have height 1, and all dimensions behind the
+// channels are the width.
 inline Shape with_height(const Shape& s) {
-  return s.rank() == 4 ? s : Shape{s[0], s[1], 1, s.rank() == 3 ? s[2] : 1};
+  return s.rank() == 4 ? s : Shape{s[0], s[1], 1, s.rank() > 2 ? s.tail(2).elements() : 1};
 }
 
 // Applies relu to the first result, in place.

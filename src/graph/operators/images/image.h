@@ -98,4 +98,18 @@ void store(const std::vector<double>& sums, std::span<T> to) {
   for (size_t i = 0; i < to.size(); ++i) to[i] = static_cast<T>(sums[i]);
 }
 
+// In double, the bias of each element of the first result: the number of its channel in input
+// `bias`, or 0 without that input.
+template <class T>
+std::vector<double> filled_with_bias(const KernelArgs& args, size_t bias) {
+  std::vector<double> sums(static_cast<size_t>(args.out[0].desc.shape.elements()));
+  if (args.in.size() <= bias) return sums;
+  const auto b = args.in[bias].as<const T>();
+  const Image y(args.out[0]);
+  y.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
+    sums[y.at(n, c, h, w)] = static_cast<double>(b[static_cast<size_t>(c)]);
+  });
+  return sums;
+}
+
 }  // namespace dpt::operators

@@ -147,7 +147,7 @@ void add_samples(BatchNorm s, std::vector<Sample>& out) {
 void add_training_samples(BatchNorm s, std::vector<Sample>& out) {
   s.training = true;
   s.eps = 0.01;
-  for (const Shape& x : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}})
+  for (const Shape& x : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}, Shape{2, 3, 2, 1, 3}})
     for (size_t affine = 0; affine <= 2; ++affine)
       for (const double momentum : {0.1, -1.0, 0.0}) {  // 0: without running statistics
         s.momentum = momentum;

@@ -40,8 +40,9 @@ inline int64_t channels_of(const TensorDesc& x) { return x.shape[1]; }
 
 inline void need_channels(std::string_view op, const TensorDesc& x) {
   need_real(op, x);
-  if (x.shape.rank() < 2 || x.shape.rank() > 4)
-    fail(Fault::spec, "{}: takes [N, C], [N, C, W] or [N, C, H, W], not {}", op, x.shape.str());
+  if (x.shape.rank() < 2 || x.shape.rank() > 5)
+    fail(Fault::spec, "{}: takes [N, C, ...] with at most 3 more dimensions, not {}", op,
+         x.shape.str());
 }
 
 inline void need_shape(std::string_view op, const TensorDesc& d, const Shape& wanted) {

@@ -120,22 +120,10 @@ void each_product(const Image& x, const Image& w, const Image& y, const Convolut
         }
 }
 
-template <class T>
-std::vector<double> filled_with_bias(const KernelArgs& args) {
-  const Image y(args.out[0]);
-  std::vector<double> sums(static_cast<size_t>(args.out[0].desc.shape.elements()));
-  if (args.in.size() < 3) return sums;
-  const auto b = args.in[2].as<const T>();
-  y.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
-    sums[y.at(n, c, h, w)] = static_cast<double>(b[static_cast<size_t>(c)]);
-  });
-  return sums;
-}
-
 void forward(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const T *const x = args.in[0].as<const T>().data(), *const w = args.in[1].as<const T>().data();
-    std::vector<double> y = filled_with_bias<T>(args);
+    std::vector<double> y = filled_with_bias<T>(args, 2);
     double* const sums = y.data();
     each_product(Image(args.in[0]), Image(args.in[1]), Image(args.out[0]),
                  settings<Convolution>(attrs), [=](size_t i, size_t j, size_t k) {
@@ -148,7 +136,7 @@ void forward(const KernelArgs& args, const std::any& attrs) {
 void transpose(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const T *const y = args.in[0].as<const T>().data(), *const w = args.in[1].as<const T>().data();
-    std::vector<double> x = filled_with_bias<T>(args);
+    std::vector<double> x = filled_with_bias<T>(args, 2);
     double* const sums = x.data();
     each_product(Image(args.out[0]), Image(args.in[1]), Image(args.in[0]),
                  settings<Convolution>(attrs), [=](size_t i, size_t j, size_t k) {

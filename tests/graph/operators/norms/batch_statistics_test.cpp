@@ -29,7 +29,7 @@ TEST_CASE("running statistics take their part of the new batch, the variance wit
 
 TEST_CASE("channel_sums names what does not fit") {
   CHECK(refusal("channel_sums", {f32({8})}) ==
-        "channel_sums: takes [N, C], [N, C, W] or [N, C, H, W], not [8]");
+        "channel_sums: takes [N, C, ...] with at most 3 more dimensions, not [8]");
 }
 
 }  // namespace dpt
