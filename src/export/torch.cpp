@@ -173,6 +173,7 @@ std::string helpers(const TorchFacts& f, std::string_view data) {
                             {"load_fitting", f.spec.partial_weights},
                             {"transformed", torch_transforms_samples(f)},
                             {"weight_of", f.divisor == Divisor::targets},
+                            {"loss_class", type_of<LossType>(f.spec.loss).torch_class},
                             {"last_extent", f.last_extent()},
                             {"loss", loss},
                             // Targets that are probabilities keep their classes.

@@ -31,6 +31,7 @@ class TrainingText {
       case Divisor::samples:
       case Divisor::positions:
       case Divisor::elements:
+      case Divisor::half_elements:
         break;
     }
     return fmt::format("len({})", x);

@@ -151,6 +151,18 @@ struct CountCorrect {
   int dim = 1;  // dimension of the classes
   int64_t ignore_index = -100;
 };
+struct GaussianNll {
+  bool log_variance = false;  // outputs are logarithms of variances
+  bool full = false;          // adds the constant log(2 pi) / 2
+  double eps = 1e-6;          // least variance
+};
+struct CosineEmbedding {
+  double margin = 0;
+};
+struct TripletMargin {
+  double margin = 1, p = 2, eps = 1e-6;
+  bool swap = false;
+};
 struct SmoothL1 {
   double beta = 1;
 };

@@ -18,8 +18,9 @@ namespace dpt {
 
 // What a loss divides by, for a global batch of N samples. one: 1. samples: N. places: N times the
 // number of positions of a sample that have C scores each, which is 1 for an output [N, C].
-// elements: N times the elements of a sample. targets: the sum of target_weight.
-enum class Divisor { one, samples, positions, elements, targets };
+// elements: N times the elements of a sample. half_elements: half of that, for outputs that hold
+// two numbers for each target. targets: the sum of target_weight.
+enum class Divisor { one, samples, positions, elements, half_elements, targets };
 
 // What the outputs of a model are that a loss has trained.
 enum class OutputKind {
@@ -54,6 +55,8 @@ struct LossType : RegistryEntry {
   std::string_view needs{};
   // The loss as a Python expression for PyTorch: "nn.CrossEntropyLoss(label_smoothing=0.1)".
   std::string (*torch)(const std::any& settings);
+  // Python source of the class that the expression uses, if PyTorch has no such module; else empty.
+  std::string_view torch_class{};
 };
 
 std::span<const LossType> loss_table();  // generated from layers/losses/meson.build

@@ -407,6 +407,8 @@ int64_t terms_per_sample(Divisor divisor, const Shape& output, int class_dim) {
       return output.with(class_dim, 1).tail(1).elements();
     case Divisor::elements:
       return output.tail(1).elements();
+    case Divisor::half_elements:
+      return output.tail(1).elements() / 2;
     case Divisor::one:
     case Divisor::samples:
     case Divisor::targets:

@@ -1,0 +1,121 @@
+// gaussian_nll_loss: (log(v) + (m - t)^2 / v) / 2 for each element of the target t[N, D, ...], the
+// negative log-likelihood under a normal distribution. The output [N, 2 D, ...] has the means m in
+// its first D channels and the variances v in the others, or their logarithms with log_variance.
+// Variances below eps count as eps; their gradient is that at eps, as in PyTorch.
+#include <cmath>
+#include <numbers>
+
+#include "graph/operators/losses/loss_support.h"
+
+namespace dpt::operators {
+namespace {
+
+void check(std::span<const TensorDesc> in) {
+  const TensorDesc &y = in[0], &t = in[1];
+  need_real("gaussian_nll_loss", y);
+  if (y.shape.rank() < 2 || y.shape[1] % 2 != 0 ||
+      t != TensorDesc{y.dtype, y.shape.with(1, y.shape[1] / 2)})
+    fail(Fault::spec,
+         "gaussian_nll_loss: output {} must have twice as many channels as the targets {}", str(y),
+         str(t));
+  need_divisor(y, in[2]);
+}
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  check(in);
+  return one_double();
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any&) {
+  check(in);
+  return {in[0]};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return loss_gradient(g, n, "gaussian_nll_loss_gradient", dy);
+}
+
+// A term of the loss, and its slopes in both outputs.
+struct Term {
+  double value, mean_slope, variance_slope;
+};
+
+Term term_of(double mean, double output, double t, const GaussianNll& s) {
+  const double variance = s.log_variance ? std::exp(output) : output;
+  const double v = std::max(variance, s.eps), apart = mean - t;
+  const double slope = (1 - apart * apart / v) / (2 * v);
+  return {.value = (std::log(v) + apart * apart / v) / 2 +
+                   (s.full ? std::log(2 * std::numbers::pi) / 2 : 0),
+          .mean_slope = apart / v,
+          .variance_slope = s.log_variance ? slope * variance : slope};
+}
+
+// Calls f(i, j, term) for each element of the target, with its mean at i and its variance at j.
+template <class T, class F>
+void for_each_target(const KernelArgs& args, const std::any& attrs, F f) {
+  const auto& s = settings<GaussianNll>(attrs);
+  const auto y = args.in[0].as<const T>(), t = args.in[1].as<const T>();
+  const auto half = static_cast<size_t>(args.in[1].desc.shape.tail(1).elements());
+  for (size_t k = 0; k < t.size(); ++k) {
+    const size_t i = k + k / half * half, j = i + half;
+    f(i, j,
+      term_of(static_cast<double>(y[i]), static_cast<double>(y[j]), static_cast<double>(t[k]), s));
+  }
+}
+
+void forward(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    double sum = 0;
+    for_each_target<T>(args, attrs, [&](size_t, size_t, const Term& term) { sum += term.value; });
+    args.out[0].as<double>()[0] = sum / static_cast<double>(args.in[2].as<const T>()[0]);
+  });
+}
+
+void backward(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const double divisor = static_cast<double>(args.in[2].as<const T>()[0]);
+    const auto dx = args.out[0].as<T>();
+    for_each_target<T>(args, attrs, [&](size_t i, size_t j, const Term& term) {
+      dx[i] = static_cast<T>(term.mean_slope / divisor);
+      dx[j] = static_cast<T>(term.variance_slope / divisor);
+    });
+  });
+}
+
+std::vector<Sample> samples_of(std::string_view op, bool gradient) {
+  std::vector<Sample> out;
+  for (const bool log_variance : {false, true})
+    for (const Shape& y : {Shape{3, 4}, Shape{4, 2}, Shape{2, 6, 5}}) {
+      const Shape t = y.with(1, y[1] / 2);
+      out.push_back(
+          {{op,
+            {f32(y), f32(t), f32({1})},
+            {gradient ? f32(y) : TensorDesc{DType::f64, {1}}},
+            GaussianNll{.log_variance = log_variance, .full = y.rank() == 3}},
+           {log_variance ? Sample::Range{-2, 2} : Sample::Range{0.5, 3}, {-2, 2}, {1, 8}}});
+    }
+  return out;
+}
+
+}  // namespace
+
+OperatorType gaussian_nll_loss() {
+  return {.name = "gaussian_nll_loss",
+          .precision = Precision::full,
+          .infer = infer,
+          .gradient = gradient,
+          .reference = forward,
+          .samples = [] { return samples_of("gaussian_nll_loss", false); },
+          .flops = elements_of_first_input};
+}
+
+OperatorType gaussian_nll_loss_gradient() {
+  return {.name = "gaussian_nll_loss_gradient",
+          .precision = Precision::full,
+          .infer = infer_gradient,
+          .reference = backward,
+          .samples = [] { return samples_of("gaussian_nll_loss_gradient", true); },
+          .backward = true};
+}
+
+}  // namespace dpt::operators

@@ -1,0 +1,81 @@
+// gaussian_nll_loss: (log(v) + (m - t)^2 / v) / 2 for each target t: the negative log-likelihood
+// under a normal distribution whose mean m and variance v the model gives. The output [N, 2 D, ...]
+// of targets [N, D, ...] has the means first. Nix and Weigend, 1994.
+#include "layers/losses/common.h"
+
+namespace dpt::losses {
+namespace {
+
+constexpr std::string_view kGaussianNllTorch = R"py(class GaussianNLL(nn.GaussianNLLLoss):
+    """The first half of the outputs are means, the second variances or their logarithms."""
+
+    def __init__(self, log_variance=False, **settings):
+        super().__init__(**settings)
+        self.log_variance = log_variance
+
+    def forward(self, output, target):
+        mean, variance = output.chunk(2, dim=1)
+        return super().forward(mean, target, variance.exp() if self.log_variance else variance)
+)py";
+
+struct GaussianNllLoss : Reduction {
+  static constexpr Usage kUsage{
+      "torch.nn.GaussianNLLLoss",
+      "loss: gaussian_nll_loss\n"
+      "loss: {gaussian_nll_loss: {log_variance: true, full: true, eps: 1e-6, reduction: sum}}"};
+
+  bool log_variance = false, full = false;
+  double eps = 1e-6;
+
+  static KeyTable<GaussianNllLoss> keys() {
+    using S = GaussianNllLoss;
+    return KeyTable<S>()
+        .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
+        .optional("log_variance", &S::log_variance,
+                  "whether the second half of the outputs are logarithms of variances, which may "
+                  "be negative")
+        .optional("full", &S::full, "whether to add log(2 pi) / 2, which changes no gradient")
+        .optional("eps", &S::eps, "the least variance; smaller ones count as this", kPositive);
+  }
+  ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
+    const TensorDesc y = g.desc(output), t = g.desc(target);
+    if (t.dtype != DType::f32)
+      fail(Fault::spec,
+           "gaussian_nll_loss takes real numbers, but the targets are integers {}{}: store them as "
+           "float32 (csv: leave `classes` out)",
+           name_of(t.dtype), t.shape.str());
+    if (t.shape.rank() < 2 || y.shape != t.shape.with(1, 2 * t.shape[1]))
+      fail(Fault::spec,
+           "gaussian_nll_loss takes a mean and a variance for each target: for the targets {} the "
+           "output must be {}, not {}",
+           t.shape.str(), t.shape.rank() < 2 ? "[N, 2 D]" : t.shape.with(1, 2 * t.shape[1]).str(),
+           y.shape.str());
+    return g.apply("gaussian_nll_loss", {output, target, divisor},
+                   GaussianNll{log_variance, full, eps});
+  }
+  Divisor divisor() const { return over(Divisor::half_elements); }
+  std::string torch() const {
+    return PythonCall("GaussianNLL")
+        .key("log_variance", log_variance, false)
+        .key("full", full, false)
+        .key("eps", eps, 1e-6)
+        .key("reduction", reduction, "mean")
+        .str();
+  }
+};
+
+}  // namespace
+
+LossType gaussian_nll_loss() {
+  LossType type = loss_type<GaussianNllLoss>(
+      "gaussian_nll_loss",
+      "Output [N, 2 D] for targets [N, D]: negative log-likelihood of normal distributions, means "
+      "first, then variances.");
+  type.torch_class = kGaussianNllTorch;
+  type.needs =
+      "variances, the second half of the outputs, must be positive: use `log_variance: true`, or "
+      "end their branch with softplus";
+  return type;
+}
+
+}  // namespace dpt::losses
