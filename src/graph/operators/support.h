@@ -92,7 +92,7 @@ inline OperatorType with_weight(OperatorType t, int weight) {
 }
 inline OperatorType on_images(OperatorType t, int weight = -1) {
   t.layouts = Layouts::images;
-  return with_weight(std::move(t), weight);
+  return with_weight(t, weight);
 }
 
 inline OperatorType selecting(OperatorType t) {
@@ -114,7 +114,7 @@ inline std::vector<TensorDesc> same_as_first(std::string_view op, std::span<cons
 
 inline std::vector<Sample> elementwise_samples(std::string_view op, size_t inputs,
                                                std::any attrs = {}, Sample::Range range = {-4, 4},
-                                               std::vector<double> kinks = {}) {
+                                               const std::vector<double>& kinks = {}) {
   std::vector<Sample> out;
   for (const Shape& s : {Shape{3, 5}, Shape{1, 33}, Shape{2, 3, 7}}) {
     std::vector<Sample::Range> ranges(inputs, Sample::Range{});
