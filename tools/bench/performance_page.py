@@ -116,10 +116,13 @@ def random_part(measured):
         return ""
     mean = math.exp(sum(math.log(each[0]) for each in ratios) / len(ratios))
     below = sum(each[0] < GOAL for each in ratios)
+    drawn = sum(row.random for row, _ in measured)
+    left_out = drawn - len(ratios)
+    void = f" Left out, since their losses were more than 1 % apart: {left_out}." if left_out else ""
     about = f"""{len(ratios)} nets drawn at random: MLPs of 1 to 32 layers of 16 to 4096, convolutions of 3 to
     512 channels, batches of 1 to 1024. Each runs beside the program that `dptrain export` writes for it,
     eager and compiled; the faster one counts. The geometric mean is {number(mean)}; {below} of the nets
-    are below {GOAL}x. Measured in one round."""
+    are below {GOAL}x. Measured in one round.{void}"""
     lines = [
         filled(about),
         "",
