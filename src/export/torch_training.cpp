@@ -312,7 +312,8 @@ bool TorchFacts::global_loss() const {
 
 bool TorchFacts::last_extent() const {
   const Shape& output = graph[graph.output].desc.shape;
-  return output.rank() > 2 && class_dim_of(spec, output) > 1;
+  return type_of<LossType>(spec.loss).classes && output.rank() > 2 &&
+         class_dim_of(spec, output) > 1;
 }
 
 std::string torch_training(const TorchFacts& facts) { return TrainingText(facts).text(); }

@@ -159,6 +159,12 @@ struct GaussianNll {
 struct CosineEmbedding {
   double margin = 0;
 };
+struct Ctc {
+  int64_t blank = 0;            // class of the blank label
+  int64_t ignore_index = -100;  // ends a target sequence
+  bool zero_infinity = false;
+  bool by_length = true;  // divides a sample's loss by the length of its target
+};
 struct TripletMargin {
   double margin = 1, p = 2, eps = 1e-6;
   bool swap = false;

@@ -41,7 +41,8 @@ struct LossType : RegistryEntry {
   // Targets of this class are ignored. Null: none is.
   int64_t (*ignore_index)(const std::any& settings) = nullptr;
   bool classes = false;  // targets are class indices i32[N, ...], so accuracy can be computed
-  // If `classes`: the dimension of an output [N, ...] that holds the scores of the classes.
+  // If targets are made of class indices: the dimension of an output [N, ...] that holds the scores
+  // of the classes.
   int (*class_dim)(const std::any& settings, const Shape& output) = nullptr;
   // The outputs estimate the targets, which are numbers, so mae and r2 can be computed.
   bool estimates = false;

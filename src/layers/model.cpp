@@ -56,7 +56,7 @@ class ModelLowering {
       if (in.empty()) return kNoValue;
       const int around = range_;
       begin_range(items, i);
-      x = lower(item, prefix.empty() ? name : prefix + "." + name, in, scope,
+      x = lower(item, prefix.empty() ? name : fmt::format("{}.{}", prefix, name), in, scope,
                 freeze || item.freeze);
       g_.range(range_ = around);
       if (!item.name.empty() && !scope.values.emplace(item.name, x).second) {
@@ -304,12 +304,12 @@ void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
   }
   g.part(Part::loss);
   graph.loss = type.build(loss.settings, g, graph.output, graph.target, graph.divisor);
-  if (!by_class) return;
+  if (type.class_dim == nullptr || q.target.dtype != DType::i32) return;
   const Shape y = graph[graph.output].desc.shape;
   const int dim = type.class_dim(loss.settings, y);
   check_classes(type, y[dim], q.classes);
   // Only evaluation reports accuracy.
-  if (q.differentiate) return;
+  if (q.differentiate || !by_class) return;
   CountCorrect count{.dim = dim};
   if (type.ignore_index) count.ignore_index = type.ignore_index(loss.settings);
   graph.correct = g.apply("count_correct", {graph.output, graph.target}, count);

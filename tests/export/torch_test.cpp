@@ -464,6 +464,21 @@ TEST_CASE("sequences: a class for the positions, and one for the loss over the l
   CHECK(contains(usual, "criterion = nn.CrossEntropyLoss()\n"));
 }
 
+TEST_CASE("losses that PyTorch gives several inputs have a class of their own") {
+  const std::string program = exported(
+      "name: t\ndata: {dataset: tokens, batch_size: 20}\n"
+      "model: [{embedding: {num_embeddings: 10, embedding_dim: 4}}, {linear: 10}]\n"
+      "loss: {ctc_loss: {blank: 9}}\noptimizer: {sgd: 0.1}\nepochs: 1\n",
+      sizes({DType::i32, {1, 3}}, {DType::i32, {1, 3}}));
+  CHECK(contains(program, "class Ctc(nn.CTCLoss):\n"));
+  CHECK(contains(program, "criterion = Ctc(blank=9)\n"));
+  CHECK(program.find("LastExtent") == program.npos);
+  const std::string gauss = exported(spec("", "[flatten, {linear: 20}]", "gaussian_nll_loss"),
+                                     sizes({DType::f32, {1, 5}}, {DType::f32, {1, 10}}));
+  CHECK(contains(gauss, "class GaussianNLL(nn.GaussianNLLLoss):\n"));
+  CHECK(contains(gauss, "criterion = GaussianNLL()\n"));
+}
+
 TEST_CASE("orders of samples") {
   const std::string single = exported(spec("parallel: single\n"));
   CHECK(contains(single, "loader = DataLoader(data, batch_size=BATCH_SIZE, shuffle=True)\n"));

@@ -122,6 +122,7 @@ TEST_CASE("every layer, loss and optimizer has an ONNX case, or ONNX has no such
       "gaussian_nll_loss",
       "cosine_embedding_loss",
       "triplet_margin_loss",
+      "ctc_loss",
       "adam_w",
       "adamax",
       "n_adam",

@@ -1,0 +1,92 @@
+// ctc_loss (Graves et al., 2006): connectionist temporal classification of scores [N, T, C] and
+// label sequences [N, S] that are shorter than T and whose places in time are unknown, as in speech
+// and handwriting.
+#include "layers/losses/common.h"
+
+namespace dpt::losses {
+namespace {
+
+constexpr std::string_view kCtcTorch = R"py(class Ctc(nn.CTCLoss):
+    """Scores [N, T, C]; labels [N, S] end at the first ignore_index."""
+
+    def __init__(self, ignore_index=-100, **settings):
+        super().__init__(**settings)
+        self.ignore_index = ignore_index
+
+    def forward(self, output, target):
+        times = torch.full((len(output),), output.shape[1])
+        lengths = (target != self.ignore_index).long().cumprod(dim=1).sum(dim=1)
+        log_probs = output.log_softmax(dim=2).transpose(0, 1)
+        return super().forward(log_probs, target, times, lengths)
+)py";
+
+struct CtcLoss : Reduction {
+  static constexpr Usage kUsage{
+      "torch.nn.CTCLoss",
+      "loss: ctc_loss\n"
+      "loss: {ctc_loss: {blank: 4, zero_infinity: true, ignore_index: -1, reduction: sum}}"};
+
+  int64_t blank = 0, ignore_index = -100;
+  bool zero_infinity = false;
+
+  static KeyTable<CtcLoss> keys() {
+    using S = CtcLoss;
+    return KeyTable<S>()
+        .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
+        .optional("blank", &S::blank, "class of the blank, which stands between labels",
+                  kSizeOrZero)
+        .optional("zero_infinity", &S::zero_infinity,
+                  "whether samples without an alignment, whose labels are too many for their time, "
+                  "cost 0 instead of infinity")
+        .optional("ignore_index", &S::ignore_index,
+                  "number that fills up targets behind their last label");
+  }
+  ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
+    const TensorDesc y = g.desc(output), t = g.desc(target);
+    if (y.shape.rank() != 3)
+      fail(Fault::spec,
+           "ctc_loss takes scores of each class at each time [N, T, C], but the model's output is "
+           "{}",
+           y.shape.str());
+    if (t.dtype != DType::i32 || t.shape.rank() != 2)
+      fail(Fault::spec,
+           "ctc_loss takes sequences of class numbers [N, S], filled up with ignore_index {}; the "
+           "targets are {}{}",
+           ignore_index, name_of(t.dtype), t.shape.str());
+    if (blank >= y.shape[2])
+      fail(Fault::spec, "ctc_loss: blank is {}, but the model has scores of classes 0 to {} only",
+           blank, y.shape[2] - 1);
+    return g.apply("ctc_loss", {output, target, divisor},
+                   Ctc{.blank = blank,
+                       .ignore_index = ignore_index,
+                       .zero_infinity = zero_infinity,
+                       .by_length = reduction == "mean"});
+  }
+  Divisor divisor() const { return over(Divisor::samples); }
+  std::string torch() const {
+    return PythonCall("Ctc")
+        .key("blank", blank, 0)
+        .key("zero_infinity", zero_infinity, false)
+        .key("ignore_index", ignore_index, -100)
+        .key("reduction", reduction, "mean")
+        .str();
+  }
+};
+
+}  // namespace
+
+LossType ctc_loss() {
+  LossType type = loss_type<CtcLoss>("ctc_loss",
+                                     "Output [N, T, C], targets [N, S]: negative log-likelihood of "
+                                     "label sequences whose places in "
+                                     "time are unknown.");
+  type.ignore_index = [](const std::any& s) {
+    return std::any_cast<const CtcLoss&>(s).ignore_index;
+  };
+  type.class_dim = [](const std::any&, const Shape&) { return 2; };
+  type.torch_class = kCtcTorch;
+  type.needs = "labels must fit into the time of the output: use `zero_infinity: true`";
+  return type;
+}
+
+}  // namespace dpt::losses

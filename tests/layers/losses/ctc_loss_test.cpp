@@ -1,0 +1,33 @@
+#include <doctest/doctest.h>
+
+#include "layers/lowered.h"
+
+namespace dpt {
+
+TEST_CASE("ctc_loss takes scores at each time and label sequences") {
+  CHECK(lowered_loss("ctc_loss", real({4, 9, 5}), numbers({4, 3})) ==
+        "loss.ctc_loss f64[1] = ctc_loss(input, target, divisor)\n");
+  CHECK(complaint(lowered_loss("ctc_loss", real({4, 5}), numbers({4, 3}))) ==
+        "error: ctc_loss takes scores of each class at each time [N, T, C], but the model's output "
+        "is [4, 5]");
+  CHECK(complaint(lowered_loss("{ctc_loss: {ignore_index: -1}}", real({4, 9, 5}), real({4, 3}))) ==
+        "error: ctc_loss takes sequences of class numbers [N, S], filled up with ignore_index -1; "
+        "the targets are f32[4, 3]");
+  CHECK(complaint(lowered_loss("{ctc_loss: {blank: 5}}", real({4, 9, 5}), numbers({4, 3}))) ==
+        "error: ctc_loss: blank is 5, but the model has scores of classes 0 to 4 only");
+  CHECK(complaint(lowered_loss("ctc_loss", real({4, 9, 5}), numbers({4, 3}), 6)) ==
+        "error: ctc_loss: the model outputs 5 scores per sample, but the data has 6 classes");
+}
+
+TEST_CASE("ctc_loss divides by the samples") {
+  CHECK(divisor_word("ctc_loss") == Divisor::samples);
+  CHECK(divisor_word("{ctc_loss: sum}") == Divisor::one);
+}
+
+TEST_CASE("ctc_loss as PyTorch") {
+  CHECK(torch_loss("ctc_loss") == "Ctc()");
+  CHECK(torch_loss("{ctc_loss: {blank: 4, zero_infinity: true, ignore_index: -1}}") ==
+        "Ctc(blank=4, zero_infinity=True, ignore_index=-1)");
+}
+
+}  // namespace dpt
