@@ -21,7 +21,8 @@ constexpr double kNever = -std::numeric_limits<double>::infinity();
 void check(std::span<const TensorDesc> in, const std::any& attrs) {
   const TensorDesc &y = in[0], &t = in[1];
   need_real("ctc_loss", y);
-  if (y.shape.rank() != 3) fail(Fault::spec, "ctc_loss: output {} must be [N, T, C]", str(y));
+  if (y.shape.rank() != 3 || y.shape[1] < 1)
+    fail(Fault::spec, "ctc_loss: output {} must be [N, T, C] with at least one time", str(y));
   if (t.dtype != DType::i32 || t.shape.rank() != 2 || t.shape[0] != y.shape[0])
     fail(Fault::spec, "ctc_loss: output {} needs labels i32[{}, S], not {}", str(y), y.shape[0],
          str(t));
