@@ -55,13 +55,22 @@ inline PythonCall& add_sizes(PythonCall& call, std::string_view name, const Size
   return left_out ? call : add_sizes(call, name, sizes);
 }
 
+// ": use conv2d" of "conv1d" and two dimensions; empty if there is no such layer.
+inline std::string twin_for(std::string_view layer, int dims) {
+  const size_t stem = layer.size() - 2;
+  if (dims < 1 || dims > 3 || !layer.ends_with('d') || layer[stem] < '1' || layer[stem] > '3')
+    return "";
+  return fmt::format(": use {}{}d", layer.substr(0, stem), dims);
+}
+
 // Throws Error{spec} unless x is f32 [N, channels, ...] with `dims` further dimensions.
 inline void need_image(std::string_view layer, const TensorDesc& x, int dims) {
   const char* wanted = dims == 1   ? "[N, channels, length]"
                        : dims == 2 ? "[N, channels, height, width]"
                                    : "[N, channels, depth, height, width]";
   if (x.shape.rank() != dims + 2)
-    fail(Fault::spec, "{} takes {}, not {}", layer, wanted, x.shape.str());
+    fail(Fault::spec, "{} takes {}, not {}{}", layer, wanted, x.shape.str(),
+         twin_for(layer, x.shape.rank() - 2));
   if (x.dtype != DType::f32)
     fail(Fault::spec, "{} takes real numbers (f32), not {}{}: put an embedding before it?", layer,
          name_of(x.dtype), x.shape.str());

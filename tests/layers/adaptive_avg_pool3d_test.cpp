@@ -20,7 +20,8 @@ TEST_CASE("adaptive_avg_pool3d pools planes, then along the depth") {
 
 TEST_CASE("adaptive_avg_pool3d says what it takes") {
   CHECK(complaint(lowered("model: [{adaptive_avg_pool3d: 2}]", real({2, 3, 9, 7}))) ==
-        "error: adaptive_avg_pool3d takes [N, channels, depth, height, width], not [2, 3, 9, 7]");
+        "error: adaptive_avg_pool3d takes [N, channels, depth, height, width], not [2, 3, 9, 7]: "
+        "use adaptive_avg_pool2d");
 }
 
 }  // namespace dpt

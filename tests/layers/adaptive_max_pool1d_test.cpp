@@ -9,7 +9,8 @@ TEST_CASE("adaptive_max_pool1d gives the length that is asked for") {
         "0.adaptive_max_pool f32[2, 3, 2] = adaptive_max_pool(input)\n");
   CHECK(torch_layer("model: [{adaptive_max_pool1d: 2}]", {2, 3, 9}) == "nn.AdaptiveMaxPool1d(2)");
   CHECK(complaint(lowered("model: [{adaptive_max_pool1d: 2}]", real({2, 3, 9, 7}))) ==
-        "error: adaptive_max_pool1d takes [N, channels, length], not [2, 3, 9, 7]");
+        "error: adaptive_max_pool1d takes [N, channels, length], not [2, 3, 9, 7]: use "
+        "adaptive_max_pool2d");
 }
 
 }  // namespace dpt

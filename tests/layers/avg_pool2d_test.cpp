@@ -30,7 +30,7 @@ TEST_CASE("avg_pool2d says what it takes") {
                           real({2, 3, 9, 7}))) ==
         "error: 'divisor_override' must be between 1 and 2^31 - 1");
   CHECK(complaint(lowered("model: [{avg_pool2d: 2}]", real({2, 3, 9}))) ==
-        "error: avg_pool2d takes [N, channels, height, width], not [2, 3, 9]");
+        "error: avg_pool2d takes [N, channels, height, width], not [2, 3, 9]: use avg_pool1d");
 }
 
 }  // namespace dpt

@@ -15,7 +15,7 @@ TEST_CASE("conv1d goes over sequences") {
 TEST_CASE("conv1d says what it takes") {
   CHECK(complaint(
             lowered("model: [{conv1d: {out_channels: 8, kernel_size: 3}}]", real({2, 3, 9, 9}))) ==
-        "error: conv1d takes [N, channels, length], not [2, 3, 9, 9]");
+        "error: conv1d takes [N, channels, length], not [2, 3, 9, 9]: use conv2d");
   CHECK(complaint(lowered("model: [{conv1d: {out_channels: 8, kernel_size: [3, 3]}}]",
                           real({2, 3, 9}))) == "error: 'kernel_size' must be one number, not 2");
 }

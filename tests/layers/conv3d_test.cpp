@@ -45,7 +45,7 @@ TEST_CASE("conv3d's padding can be copies of the input") {
 TEST_CASE("conv3d says what it takes") {
   CHECK(complaint(
             lowered("model: [{conv3d: {out_channels: 8, kernel_size: 3}}]", real({2, 3, 9, 9}))) ==
-        "error: conv3d takes [N, channels, depth, height, width], not [2, 3, 9, 9]");
+        "error: conv3d takes [N, channels, depth, height, width], not [2, 3, 9, 9]: use conv2d");
   CHECK(
       complaint(
           lowered("model: [{conv3d: {out_channels: 8, kernel_size: 3}}]", real({2, 3, 2, 9, 9}))) ==

@@ -19,7 +19,8 @@ TEST_CASE("conv_transpose1d goes over sequences") {
 TEST_CASE("conv_transpose1d says what it takes") {
   CHECK(complaint(lowered("model: [{conv_transpose1d: {out_channels: 8, kernel_size: 3}}]",
                           real({2, 3, 9, 9}))) ==
-        "error: conv_transpose1d takes [N, channels, length], not [2, 3, 9, 9]");
+        "error: conv_transpose1d takes [N, channels, length], not [2, 3, 9, 9]: use "
+        "conv_transpose2d");
   CHECK(complaint(lowered("model: [{conv_transpose1d: {out_channels: 8, kernel_size: 3, groups: "
                           "2}}]",
                           real({2, 3, 9}))) ==

@@ -21,7 +21,8 @@ TEST_CASE("conv_transpose3d sums the images of a transposed convolution") {
 TEST_CASE("conv_transpose3d says what it takes") {
   CHECK(complaint(lowered("model: [{conv_transpose3d: {out_channels: 4, kernel_size: 2}}]",
                           real({2, 3, 5, 4}))) ==
-        "error: conv_transpose3d takes [N, channels, depth, height, width], not [2, 3, 5, 4]");
+        "error: conv_transpose3d takes [N, channels, depth, height, width], not [2, 3, 5, 4]: use "
+        "conv_transpose2d");
   CHECK(complaint(lowered("model: [{conv_transpose3d: {out_channels: 4, kernel_size: 2, stride: "
                           "[1, 2, 2], output_padding: 1}}]",
                           real({2, 3, 5, 4, 3}))) ==

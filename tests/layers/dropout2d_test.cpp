@@ -38,7 +38,7 @@ TEST_CASE("dropout2d as PyTorch, whose Dropout2d will not take sequences") {
 
 TEST_CASE("dropout2d says what it takes") {
   CHECK(complaint(lowered("model: [dropout2d]", real({2, 3}))) ==
-        "error: dropout2d takes [N, channels, height, width] or [N, channels, length], not [2, 3]: "
+        "error: dropout2d takes [N, channels, ...] with 1 to 3 more dimensions, not [2, 3]: "
         "use dropout");
 }
 

@@ -17,7 +17,7 @@ TEST_CASE("max_pool1d goes over sequences") {
 
 TEST_CASE("max_pool1d says what it takes") {
   CHECK(complaint(lowered("model: [{max_pool1d: 2}]", real({2, 3, 9, 7}))) ==
-        "error: max_pool1d takes [N, channels, length], not [2, 3, 9, 7]");
+        "error: max_pool1d takes [N, channels, length], not [2, 3, 9, 7]: use max_pool2d");
   CHECK(complaint(lowered("model: [{max_pool1d: [2, 2]}]", real({2, 3, 9}))) ==
         "error: 'kernel_size' must be one number, not 2");
   CHECK(

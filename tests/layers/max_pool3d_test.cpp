@@ -22,7 +22,8 @@ TEST_CASE("max_pool3d pools planes, then along the depth") {
 
 TEST_CASE("max_pool3d says what it takes") {
   CHECK(complaint(lowered("model: [{max_pool3d: 2}]", real({2, 3, 9, 7}))) ==
-        "error: max_pool3d takes [N, channels, depth, height, width], not [2, 3, 9, 7]");
+        "error: max_pool3d takes [N, channels, depth, height, width], not [2, 3, 9, 7]: use "
+        "max_pool2d");
   CHECK(complaint(lowered("model: [{max_pool3d: {kernel_size: [2, 4, 4], padding: 2}}]",
                           real({2, 3, 9, 9, 9}))) ==
         "error: padding 2 is more than half of the 2 that the window covers");
