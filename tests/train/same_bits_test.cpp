@@ -180,6 +180,46 @@ precision: )") + precision + "\n";
   }
 }
 
+TEST_CASE("layers of volumes have the same bits in every mode") {
+  for (const char* precision : {"fp32", "{bf16: {emulate: true}}"}) {
+    CAPTURE(precision);
+    const std::string text = std::string(R"(
+data:
+  dataset: {synthetic_images: {samples: 45, test_samples: 8, shape: [3, 8, 8]}}
+  transforms: [to_tensor]
+  batch_size: 22
+model:
+  - {reshape: [2, 4, 4, 6]}
+  - {conv3d: {out_channels: 5, kernel_size: 3, padding: 1, padding_mode: circular, bias: false}}
+  - batch_norm3d
+  - relu
+  - {max_pool3d: {kernel_size: 2, stride: 1, padding: 1}}
+  - {conv_transpose3d: {out_channels: 4, kernel_size: [3, 1, 2], stride: [2, 1, 2]}}
+  - {dropout2d: 0.3}
+  - {upsample: {scale_factor: 1.5, mode: trilinear}}
+  - {conv3d: {out_channels: 6, kernel_size: [2, 3, 3], stride: 2, groups: 2}}
+  - {instance_norm: {affine: true}}
+  - {avg_pool3d: {kernel_size: [2, 1, 2], ceil_mode: true}}
+  - {adaptive_max_pool3d: [2, 2, 1]}
+  - flatten
+  - {linear: 10}
+loss: cross_entropy
+optimizer: {adam: 0.01}
+epochs: 2
+evaluate: true
+sync_batch_norm: true
+reproducible: {shards: 4}
+precision: )") + precision + "\n";
+    const Ran one = run_spec(text, {"cores=1"});
+    same(one, run_spec(text, {"cores=3"}));
+    same(one, run_spec(text, {"parallel=dp", "devices=2", "cores=1"}));
+    same(one, run_spec(text, {"parallel={pipeline: {stages: 2, chunks: 1}}", "cores=1"}));
+    same(one, run_spec(text, {"parallel={pipeline: {stages: 2, chunks: 1, checkpoint: always}}",
+                              "cores=1"}));
+    if (kCanFork) same(one, run_spec(text, {"parallel=ddp", "devices=4", "cores=1"}));
+  }
+}
+
 TEST_CASE("parameter groups, freezing and scaled rates have the same bits in every mode") {
   const std::string text = spec(R"(reproducible: {shards: 8}
 no_decay: [bias, norm]
