@@ -87,6 +87,10 @@ class Writer {
            sample_[0] <= 16;
   }
 
+  bool volumes() const {
+    return !tokens() && sample_.rank() == 4 && sample_[0] <= 16 && sample_.tail(1).elements() > 0;
+  }
+
   void data() {
     t_.line("data:");
     if (g_.settings.empty()) {
@@ -155,6 +159,8 @@ class Writer {
       token_layers();
     else if (images())
       image_layers();
+    else if (volumes())
+      volume_layers();
     else
       number_layers();
   }
@@ -192,6 +198,23 @@ class Writer {
     t_.line("  - flatten");
     t_.line("  - linear: 128");
     t_.line("  - relu");
+    t_.line(fmt::format("  - linear: {}", outputs()), outputs_text());
+  }
+
+  // Convolutions, each followed by half the resolution, while there is enough of it.
+  void volume_layers() {
+    int64_t side = std::min({sample_[1], sample_[2], sample_[3]}), channels = 8;
+    constexpr int64_t kSmallest = 4, kMostChannels = 64;
+    for (bool first = true;; first = false, channels *= 2, side /= 2) {
+      t_.line(
+          fmt::format("  - conv3d: {{out_channels: {}, kernel_size: 3, padding: 1}}", channels));
+      t_.line("  - batch_norm3d", first ? "keeps each channel's values in a standard range" : "");
+      t_.line("  - relu", first ? "negative numbers become 0" : "");
+      if (side < kSmallest || channels >= kMostChannels) break;
+      t_.line("  - max_pool3d: 2", first ? "halves depth, height and width" : "");
+    }
+    t_.line("  - adaptive_avg_pool3d: 1", "the average of each channel");
+    t_.line("  - flatten");
     t_.line(fmt::format("  - linear: {}", outputs()), outputs_text());
   }
 

@@ -52,6 +52,9 @@ TEST_CASE("init: arrays of images, of tokens, and with a test set") {
   folder.write("i/x.npy", npy("|u1", "(6, 3, 16, 16)", std::vector<uint8_t>(6 * 768, 7)));
   folder.write("i/y.npy", npy("<i8", "(6,)", std::vector<int64_t>{0, 1, 2, 0, 1, 2}));
   CHECK(has(trained(folder, "i"), "- conv2d: {out_channels: 16"));
+  folder.write("v/x.npy", npy("<f4", "(6, 2, 4, 8, 9)", std::vector<float>(6 * 576, 0.5F)));
+  folder.write("v/y.npy", npy("<i8", "(6,)", std::vector<int64_t>{0, 1, 2, 0, 1, 2}));
+  CHECK(has(trained(folder, "v"), "- conv3d: {out_channels: 16"));
   folder.write("t/x.npy", npy("<i4", "(6, 3)", std::vector<int32_t>(18, 4)));
   folder.write("t/y.npy", npy("<f4", "(6, 2)", std::vector<float>(12, 1.5F)));
   folder.write("t/x_test.npy", npy("<i4", "(1, 3)", std::vector<int32_t>(3, 4)));
