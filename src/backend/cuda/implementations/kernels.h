@@ -24,6 +24,7 @@ std::vector<KernelType> norm_rows();
 std::vector<KernelType> group_norm_rows();
 std::vector<KernelType> attention_rows();
 std::vector<KernelType> loss_rows();
+std::vector<KernelType> vector_loss_rows();
 std::vector<KernelType> product_rows();
 std::vector<KernelType> convolution_rows();
 

@@ -15,15 +15,17 @@
 #include "backend/cuda/kernels/softmax.h"
 #include "backend/cuda/kernels/sums.h"
 #include "backend/cuda/kernels/update.h"
+#include "backend/cuda/kernels/vector_losses.h"
 
 namespace dpt::cuda {
 
 template <class... List>
 struct KernelLists {};
-using AllKernels = KernelLists<BasicKernels, ActivationKernels, Bf16ActivationKernels,
-                               F16ActivationKernels, PointwiseKernels, CopyKernels, ImageKernels,
-                               SumKernels, NormKernels, SoftmaxKernels, LossKernels, ProductKernels,
-                               UpdateKernels, GatherKernels, AugmentKernels, AttentionKernels>;
+using AllKernels =
+    KernelLists<BasicKernels, ActivationKernels, Bf16ActivationKernels, F16ActivationKernels,
+                PointwiseKernels, CopyKernels, ImageKernels, SumKernels, NormKernels,
+                SoftmaxKernels, LossKernels, ProductKernels, UpdateKernels, GatherKernels,
+                AugmentKernels, AttentionKernels, VectorLossKernels>;
 
 namespace detail {
 

@@ -1,14 +1,11 @@
 // cosine_embedding_loss: for each sample with the vectors a and b, output[N, 2, D], and the target
 // 1 or -1 in [N, 1]: 1 - cos(a, b) for a target of 1, max(0, cos(a, b) - margin) for -1, else 0.
 // cos(a, b) = a b / sqrt((a a + 1e-12) (b b + 1e-12)), as in PyTorch.
-#include <cmath>
-
+#include "graph/formulas/vector_losses.h"
 #include "graph/operators/losses/loss_support.h"
 
 namespace dpt::operators {
 namespace {
-
-constexpr double kLeastSquare = 1e-12;
 
 void check(std::span<const TensorDesc> in) {
   const TensorDesc &y = in[0], &t = in[1];
@@ -35,67 +32,39 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return loss_gradient(g, n, "cosine_embedding_loss_gradient", dy);
 }
 
-// The cosine of a sample's vectors; a, b and ab are their squares and their product.
-struct Angle {
-  double a = kLeastSquare, b = kLeastSquare, ab = 0;
-  double root() const { return std::sqrt(a * b); }
-  double cosine() const { return ab / root(); }
-};
-
-template <class T>
-Angle angle_of(const T* y, size_t width) {
-  Angle out;
-  for (size_t i = 0; i < width; ++i) {
-    const double a = static_cast<double>(y[i]), b = static_cast<double>(y[width + i]);
-    out.a += a * a;
-    out.b += b * b;
-    out.ab += a * b;
-  }
-  return out;
-}
-
-// A sample's loss, and its slope in the cosine.
-struct Term {
-  double value = 0, slope = 0;
-};
-
-Term term_of(double cosine, double target, double margin) {
-  if (target == 1) return {1 - cosine, -1};
-  if (target != -1 || cosine <= margin) return {};
-  return {cosine - margin, 1};
-}
-
 void forward(const KernelArgs& args, const std::any& attrs) {
   const double margin = settings<CosineEmbedding>(attrs).margin;
-  const auto width = static_cast<size_t>(args.in[0].desc.shape[2]);
+  const int64_t width = args.in[0].desc.shape[2];
   with_type_of(args.in[0], [&]<class T>(T) {
-    const T* const y = args.in[0].as<const T>().data();
-    const auto t = args.in[1].as<const T>();
+    const T* y = args.in[0].as<const T>().data();
     double sum = 0;
-    for (size_t n = 0; n < t.size(); ++n)
-      sum += term_of(angle_of(y + n * 2 * width, width).cosine(), static_cast<double>(t[n]), margin)
-                 .value;
+    for (const T target : args.in[1].as<const T>()) {
+      const formula::Angle angle = formula::angle_of(y, width);
+      sum += formula::cosine_term(angle, static_cast<double>(target), margin).value;
+      y += 2 * width;
+    }
     args.out[0].as<double>()[0] = sum / static_cast<double>(args.in[2].as<const T>()[0]);
   });
 }
 
 void backward(const KernelArgs& args, const std::any& attrs) {
   const double margin = settings<CosineEmbedding>(attrs).margin;
-  const auto width = static_cast<size_t>(args.in[0].desc.shape[2]);
+  const int64_t width = args.in[0].desc.shape[2];
   with_type_of(args.in[0], [&]<class T>(T) {
-    const auto t = args.in[1].as<const T>();
     const double divisor = static_cast<double>(args.in[2].as<const T>()[0]);
-    for (size_t n = 0; n < t.size(); ++n) {
-      const T* const y = args.in[0].as<const T>().data() + n * 2 * width;
-      T* const dy = args.out[0].as<T>().data() + n * 2 * width;
-      const Angle angle = angle_of(y, width);
-      const double root = angle.root(), cosine = angle.cosine();
-      const double slope = term_of(cosine, static_cast<double>(t[n]), margin).slope / divisor;
-      for (size_t i = 0; i < width; ++i) {
+    const T* y = args.in[0].as<const T>().data();
+    T* dy = args.out[0].as<T>().data();
+    for (const T target : args.in[1].as<const T>()) {
+      const formula::Angle angle = formula::angle_of(y, width);
+      const double slope =
+          formula::cosine_term(angle, static_cast<double>(target), margin).slope / divisor;
+      for (int64_t i = 0; i < width; ++i) {
         const double a = static_cast<double>(y[i]), b = static_cast<double>(y[width + i]);
-        dy[i] = static_cast<T>(slope * (b / root - cosine * a / angle.a));
-        dy[width + i] = static_cast<T>(slope * (a / root - cosine * b / angle.b));
+        dy[i] = static_cast<T>(slope * formula::cosine_slope(angle, a, angle.a, b));
+        dy[width + i] = static_cast<T>(slope * formula::cosine_slope(angle, b, angle.b, a));
       }
+      y += 2 * width;
+      dy += 2 * width;
     }
   });
 }

@@ -9,14 +9,12 @@
 //   -log(sum over s of e^(alpha[t, s] + beta[t, s] - p[t, z_s])), for any t.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "graph/formulas/ctc.h"
 #include "graph/operators/losses/loss_support.h"
 
 namespace dpt::operators {
 namespace {
-
-constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 void check(std::span<const TensorDesc> in, const std::any& attrs) {
   const TensorDesc &y = in[0], &t = in[1];
@@ -47,144 +45,57 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return loss_gradient(g, n, "ctc_loss_gradient", dy);
 }
 
-double log_add(double a, double b) {
-  const double most = std::max(a, b);
-  return most == kNever ? kNever : most + std::log1p(std::exp(std::min(a, b) - most));
-}
-
-// One sample: its log-probabilities, its labels with blanks around them, and its alignments.
-class Alignments {
- public:
-  template <class T>
-  Alignments(const T* scores, int64_t times, int64_t classes, const std::vector<int64_t>& labels,
-             int64_t blank)
-      : times_(times), classes_(classes), length_(static_cast<int64_t>(labels.size())) {
-    for (const int64_t label : labels) labels_.insert(labels_.end(), {blank, label});
-    labels_.push_back(blank);
-    for (int64_t t = 0; t < times; ++t) add_log_softmax(scores + t * classes);
-  }
-
-  int64_t length() const { return length_; }
-
-  double loss() {
-    alpha_ = forward(false);
-    const int64_t last = states() - 1;
-    loss_ = -log_add(at(alpha_, times_ - 1, last),
-                     last > 0 ? at(alpha_, times_ - 1, last - 1) : kNever);
-    return loss_;
-  }
-
-  // d loss / d score, row by row. REQUIRES: loss() was called and is finite.
-  std::vector<double> slopes() const {
-    const std::vector<double> beta = forward(true);
-    std::vector<double> out(log_p_.size());
-    for (size_t i = 0; i < out.size(); ++i) out[i] = std::exp(log_p_[i]);
-    for (int64_t t = 0; t < times_; ++t)
-      for (int64_t s = 0; s < states(); ++s) {
-        const double both = at(alpha_, t, s) + at(beta, times_ - 1 - t, states() - 1 - s);
-        if (both != kNever)
-          out[index(t, label(s))] -= std::exp(both - log_p_[index(t, label(s))] + loss_);
-      }
-    return out;
-  }
-
- private:
-  int64_t states() const { return static_cast<int64_t>(labels_.size()); }
-  int64_t label(int64_t state) const { return labels_[static_cast<size_t>(state)]; }
-  size_t index(int64_t t, int64_t c) const { return static_cast<size_t>(t * classes_ + c); }
-  double at(const std::vector<double>& table, int64_t t, int64_t s) const {
-    return table[static_cast<size_t>(t * states() + s)];
-  }
-
-  template <class T>
-  void add_log_softmax(const T* scores) {
-    const auto most = static_cast<double>(*std::max_element(scores, scores + classes_));
-    double sum = 0;
-    for (int64_t c = 0; c < classes_; ++c) sum += std::exp(static_cast<double>(scores[c]) - most);
-    for (int64_t c = 0; c < classes_; ++c)
-      log_p_.push_back(static_cast<double>(scores[c]) - most - std::log(sum));
-  }
-
-  // alpha; or beta, which is alpha of the reversed labels and times.
-  std::vector<double> forward(bool reversed) const {
-    const auto z = [&](int64_t s) { return label(reversed ? states() - 1 - s : s); };
-    std::vector<double> out(static_cast<size_t>(times_ * states()), kNever);
-    for (int64_t t = 0; t < times_; ++t)
-      for (int64_t s = 0; s < states(); ++s) {
-        double before = t == 0 && s < 2 ? 0 : kNever;
-        if (t > 0) {
-          before = at(out, t - 1, s);
-          if (s > 0) before = log_add(before, at(out, t - 1, s - 1));
-          if (s > 1 && s % 2 == 1 && z(s) != z(s - 2))
-            before = log_add(before, at(out, t - 1, s - 2));
-        }
-        const int64_t time = reversed ? times_ - 1 - t : t;
-        out[static_cast<size_t>(t * states() + s)] = before + log_p_[index(time, z(s))];
-      }
-    return out;
-  }
-
-  int64_t times_, classes_, length_;
-  std::vector<int64_t> labels_;
-  std::vector<double> log_p_, alpha_;
-  double loss_ = 0;
-};
-
-std::vector<int64_t> labels_of(const TensorView& target, int64_t sample, int64_t classes,
-                               const Ctc& s) {
-  const int64_t most = target.desc.shape[1];
-  std::vector<int64_t> out;
-  for (int64_t i = 0; i < most; ++i) {
-    const int64_t label = target.as<const int32_t>()[static_cast<size_t>(sample * most + i)];
-    if (label == s.ignore_index) break;
-    if (label < 0 || label >= classes || label == s.blank)
-      fail(Fault::data, "label {} of sample {} in its batch is {}", label, sample,
-           label == s.blank ? "the blank" : fmt::format("not in [0, {})", classes));
-    out.push_back(label);
-  }
-  return out;
-}
-
-// Calls f(sample, alignments, loss, factor) for each sample. factor: 1 / the length of its labels
-// with by_length.
-template <class T, class F>
-void for_each_sample(const KernelArgs& args, const std::any& attrs, F f) {
-  const auto& s = settings<Ctc>(attrs);
+// Sample n. Throws Error{data} if one of its labels is no class, or the blank.
+template <class T>
+formula::CtcSample<T> sample_of(const KernelArgs& args, int64_t n, const Ctc& s) {
   const Shape& y = args.in[0].desc.shape;
-  const T* const scores = args.in[0].as<const T>().data();
-  for (int64_t n = 0; n < y[0]; ++n) {
-    Alignments a(scores + n * y[1] * y[2], y[1], y[2], labels_of(args.in[1], n, y[2], s), s.blank);
-    double loss = a.loss();
-    if (s.zero_infinity && std::isinf(loss)) loss = 0;
-    f(n, a, loss, s.by_length ? 1 / static_cast<double>(std::max<int64_t>(1, a.length())) : 1);
-  }
+  const int64_t most = args.in[1].desc.shape[1];
+  const int32_t* const labels = args.in[1].as<const int32_t>().data() + n * most;
+  const int64_t length = formula::ctc_length(labels, most, s.ignore_index);
+  for (int64_t i = 0; i < length; ++i)
+    if (labels[i] < 0 || labels[i] >= y[2] || labels[i] == s.blank)
+      fail(Fault::data, "label {} of sample {} in its batch is {}", labels[i], n,
+           labels[i] == s.blank ? "the blank" : fmt::format("not in [0, {})", y[2]));
+  return {.scores = args.in[0].as<const T>().data() + n * y[1] * y[2],
+          .times = y[1],
+          .classes = y[2],
+          .labels = labels,
+          .length = length,
+          .blank = s.blank};
+}
+
+// What a sample's loss is multiplied by.
+double factor_of(int64_t length, const Ctc& s) {
+  return s.by_length ? 1 / static_cast<double>(std::max<int64_t>(1, length)) : 1;
 }
 
 void forward(const KernelArgs& args, const std::any& attrs) {
+  const auto& s = settings<Ctc>(attrs);
+  std::vector<double> memory(
+      static_cast<size_t>(formula::ctc_loss_numbers(args.in[1].desc.shape[1])));
   with_type_of(args.in[0], [&]<class T>(T) {
     double sum = 0;
-    for_each_sample<T>(args, attrs, [&](int64_t, const Alignments&, double loss, double factor) {
-      sum += loss * factor;
-    });
+    for (int64_t n = 0; n < args.in[0].desc.shape[0]; ++n) {
+      const formula::CtcSample<T> sample = sample_of<T>(args, n, s);
+      const double loss = formula::ctc_loss(sample, memory.data());
+      if (!s.zero_infinity || !std::isinf(loss)) sum += loss * factor_of(sample.length, s);
+    }
     args.out[0].as<double>()[0] = sum / static_cast<double>(args.in[2].as<const T>()[0]);
   });
 }
 
 void backward(const KernelArgs& args, const std::any& attrs) {
+  const auto& s = settings<Ctc>(attrs);
+  const Shape& y = args.in[0].desc.shape;
+  std::vector<double> memory(
+      static_cast<size_t>(formula::ctc_slopes_numbers(args.in[1].desc.shape[1], y[1])));
   with_type_of(args.in[0], [&]<class T>(T) {
     const double divisor = static_cast<double>(args.in[2].as<const T>()[0]);
-    const Shape& y = args.in[0].desc.shape;
-    const auto size = static_cast<size_t>(y[1] * y[2]);
-    const auto dx = args.out[0].as<T>();
-    const bool zero = settings<Ctc>(attrs).zero_infinity;
-    for_each_sample<T>(args, attrs,
-                       [&](int64_t n, const Alignments& a, double loss, double factor) {
-                         T* const to = dx.data() + static_cast<size_t>(n) * size;
-                         if (loss == 0 && zero) return std::fill_n(to, size, T{0}), void();
-                         const std::vector<double> slopes = a.slopes();
-                         for (size_t i = 0; i < size; ++i)
-                           to[i] = static_cast<T>(slopes[i] * factor / divisor);
-                       });
+    for (int64_t n = 0; n < y[0]; ++n) {
+      const formula::CtcSample<T> sample = sample_of<T>(args, n, s);
+      formula::ctc_slopes(sample, factor_of(sample.length, s) / divisor, s.zero_infinity,
+                          memory.data(), args.out[0].as<T>().data() + n * y[1] * y[2]);
+    }
   });
 }
 

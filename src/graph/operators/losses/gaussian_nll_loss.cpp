@@ -2,9 +2,7 @@
 // negative log-likelihood under a normal distribution. The output [N, 2 D, ...] has the means m in
 // its first D channels and the variances v in the others, or their logarithms with log_variance.
 // Variances below eps count as eps; their gradient is that at eps, as in PyTorch.
-#include <cmath>
-#include <numbers>
-
+#include "graph/formulas/vector_losses.h"
 #include "graph/operators/losses/loss_support.h"
 
 namespace dpt::operators {
@@ -35,21 +33,6 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return loss_gradient(g, n, "gaussian_nll_loss_gradient", dy);
 }
 
-// A term of the loss, and its slopes in both outputs.
-struct Term {
-  double value, mean_slope, variance_slope;
-};
-
-Term term_of(double mean, double output, double t, const GaussianNll& s) {
-  const double variance = s.log_variance ? std::exp(output) : output;
-  const double v = std::max(variance, s.eps), apart = mean - t;
-  const double slope = (1 - apart * apart / v) / (2 * v);
-  return {.value = (std::log(v) + apart * apart / v) / 2 +
-                   (s.full ? std::log(2 * std::numbers::pi) / 2 : 0),
-          .mean_slope = apart / v,
-          .variance_slope = s.log_variance ? slope * variance : slope};
-}
-
 // Calls f(i, j, term) for each element of the target, with its mean at i and its variance at j.
 template <class T, class F>
 void for_each_target(const KernelArgs& args, const std::any& attrs, F f) {
@@ -59,14 +42,16 @@ void for_each_target(const KernelArgs& args, const std::any& attrs, F f) {
   for (size_t k = 0; k < t.size(); ++k) {
     const size_t i = k + k / half * half, j = i + half;
     f(i, j,
-      term_of(static_cast<double>(y[i]), static_cast<double>(y[j]), static_cast<double>(t[k]), s));
+      formula::gaussian_nll(static_cast<double>(y[i]), static_cast<double>(y[j]),
+                            static_cast<double>(t[k]), s.log_variance, s.full, s.eps));
   }
 }
 
 void forward(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     double sum = 0;
-    for_each_target<T>(args, attrs, [&](size_t, size_t, const Term& term) { sum += term.value; });
+    for_each_target<T>(
+        args, attrs, [&](size_t, size_t, const formula::GaussianTerm& term) { sum += term.value; });
     args.out[0].as<double>()[0] = sum / static_cast<double>(args.in[2].as<const T>()[0]);
   });
 }
@@ -75,7 +60,7 @@ void backward(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const double divisor = static_cast<double>(args.in[2].as<const T>()[0]);
     const auto dx = args.out[0].as<T>();
-    for_each_target<T>(args, attrs, [&](size_t i, size_t j, const Term& term) {
+    for_each_target<T>(args, attrs, [&](size_t i, size_t j, const formula::GaussianTerm& term) {
       dx[i] = static_cast<T>(term.mean_slope / divisor);
       dx[j] = static_cast<T>(term.variance_slope / divisor);
     });
