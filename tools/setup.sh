@@ -29,6 +29,8 @@ libdnnl-dev:oneDNN, matrix products on CPUs
 zlib1g-dev:reads .gz data
 libjpeg62-turbo-dev:reads folders of JPEG images
 libpng-dev:reads folders of PNG images
+libwebp-dev:reads folders of WebP images
+libtiff-dev:reads folders of TIFF images
 libgloo-dev:gloo, data between hosts
 libopenmpi-dev:MPI, data between hosts
 openmpi-bin:mpirun, starts ranks on hosts

@@ -86,7 +86,8 @@ if there clang-tidy; then
   if [ "${#changed[@]}" -gt 0 ]; then
     # shellcheck disable=SC2016  # the inner shell expands it
     printf '%s\0' "${changed[@]}" | xargs -0 -n 1 -P "$(nproc)" sh -c '
-      clang-tidy --quiet "$1" -- -std=c++20 -Isrc -DDPT_ONEDNN=0 -DDPT_JPEG=1 -DDPT_PNG=1 "-DDPT_VERSION=\"0\"" 2>&1 |
+      clang-tidy --quiet "$1" -- -std=c++20 -Isrc -DDPT_ONEDNN=0 -DDPT_JPEG=1 -DDPT_PNG=1 \
+        -DDPT_WEBP=1 -DDPT_TIFF=1 "-DDPT_VERSION=\"0\"" 2>&1 |
         grep -vE "^[0-9]+ warnings? generated|^Suppressed|^Use -header-filter"
       [ "$?" -eq 1 ]' sh  # nothing is left
     status=$?

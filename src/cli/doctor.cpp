@@ -116,7 +116,9 @@ int run_doctor(const std::vector<std::string>& words) {
        onednn_kernels().empty() ? "built without; install libdnnl-dev and build again"
                                 : "for matrix products where dptrain has no kernel of its own");
   for (const auto& [has, name, package] : {std::tuple(reads_jpeg(), "JPEG", "libjpeg62-turbo-dev"),
-                                           {reads_png(), "PNG", "libpng-dev"}})
+                                           {reads_png(), "PNG", "libpng-dev"},
+                                           {reads_webp(), "WebP", "libwebp-dev"},
+                                           {reads_tiff(), "TIFF", "libtiff-dev"}})
     line(has, name,
          has ? "for folders of images"
              : fmt::format("built without; install {} and build again", package));

@@ -23,7 +23,7 @@ void write_outputs(const std::string& path, std::vector<float>& outputs, int64_t
 int run_predict(const std::vector<std::string>& words) {
   Arguments arguments(
       "predict",
-      "Predicts classes or values for new samples: CSV, NPY, IDX, JPEG and PNG files, or folders\n"
+      "Predicts classes or values for new samples: CSV, NPY, IDX and image files, or folders\n"
       "of images, in the form of the run's training data before its transforms.");
   TrainedRunArgument argument;
   std::vector<std::string> files;

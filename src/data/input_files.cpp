@@ -41,9 +41,8 @@ Kind kind_of(const std::string& path) {
     return Kind::idx;
   if (is_image_ending(ending)) return Kind::image;
   fail(Fault::data,
-       "{} has an unknown file type; name files that end in .csv, .npy, .idx, -ubyte, .jpg, .jpeg "
-       "or .png",
-       path);
+       "{} has an unknown file type; name files that end in .csv, .npy, .idx, -ubyte, {}", path,
+       kImageEndings);
 }
 
 // The files, with the images of each folder in its place.
@@ -60,7 +59,7 @@ std::vector<std::string> expanded(std::span<const std::string> paths) {
          at.increment(error))
       if (is_image_ending(ending_of(at->path()))) images.push_back(at->path().string());
     if (error) fail(Fault::data, "{} cannot be read: {}", path, error.message());
-    if (images.empty()) fail(Fault::data, "{} contains no image (.jpg, .jpeg or .png)", path);
+    if (images.empty()) fail(Fault::data, "{} contains no image ({})", path, kImageEndings);
     std::ranges::sort(images);
     out.insert(out.end(), images.begin(), images.end());
   }

@@ -27,7 +27,7 @@ struct InputFiles {
 //   CSV         its columns; if both files have a header, they are found by name
 //   NPY         [N, sample shape], or one sample; the element type is that of the training data
 //   IDX         [N, H, W], as MNIST's files
-//   JPEG, PNG   resized and cropped as an image_folder says. For other runs: gray if the samples
+//   images      resized and cropped as an image_folder says. For other runs: gray if the samples
 //               have one channel, and resized to their height and width
 // A folder stands for the images in it, in the order of their names. Images and other files cannot
 // be mixed. Throws Error{data} that names the file.

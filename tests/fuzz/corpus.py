@@ -145,8 +145,12 @@ SEEDS = {
     },
     "image": {
         path.name: path.read_bytes()
-        for path in sorted((CORPUS.parent.parent / "fixtures" / "images").glob("*/*"))
-        if path.name in ("420.jpg", "inks.jpg", "grey.jpg", "alpha.png", "bits.png", "palette.png")
+        for folder in ("images", "image_kinds")
+        for path in sorted((CORPUS.parent.parent / "fixtures" / folder).glob("*/*"))
+        if path.name in ("420.jpg", "inks.jpg", "grey.jpg", "alpha.png", "bits.png", "palette.png",
+                         "palette4.bmp", "rgb16-565.bmp", "rgb32-alpha.bmp", "binary1000.ppm", "comments-text.pgm",
+                         "lossy-alpha.webp", "palette.webp", "rgb-lzw-predictor.tif", "rgb-jpeg.tif",
+                         "bits-group4.tif", "planes.tif", "palette2.tif", "turned6.tif")
     },
     "safetensors": {
         "two": safetensors({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},

@@ -95,7 +95,8 @@ def options_of(build):
         options = {o['name']: o['value'] for o in json.load(f)}
     if options['folder_units'] == 'all':
         options['optimization'] = '0'
-    same = ['optimization', 'debug', 'werror', 'warning_level', 'b_ndebug', 'onednn', 'jpeg', 'png', 'folder_units']
+    same = ['optimization', 'debug', 'werror', 'warning_level', 'b_ndebug', 'onednn', 'jpeg', 'png', 'webp', 'tiff',
+            'folder_units']
     return [f'-D{name}={str(options[name]).lower()}' for name in same if name in options] + ['-Dtests=disabled',
                                                                                              '-Dcuda=disabled']
 

@@ -53,14 +53,6 @@ struct ImageFolder {
   bool sized_by_files() const { return crop.empty() && resize.size() < 2; }
 };
 
-bool has_ending(const fs::path& file, std::initializer_list<std::string_view> endings) {
-  std::string ending = file.extension().string();
-  std::ranges::transform(ending, ending.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return std::ranges::find(endings, ending) != endings.end();
-}
-
 // The names in a folder, sorted by their bytes, as Python sorts them.
 struct Listing {
   std::vector<std::string> folders, files;
@@ -105,12 +97,6 @@ void add_images(const fs::path& folder, std::vector<std::string>& images) {
   for (const std::string& folder_path : folders)
     for (const std::string& file : list(folder_path).files) {
       const fs::path path = fs::path(folder_path) / file;
-      if (has_ending(path, {".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"}))
-        fail(
-            Fault::data,
-            "{} has an image format that dptrain does not read; convert it to JPEG or PNG, or move "
-            "it elsewhere",
-            path.string());
       if (is_image_ending(path.extension().string())) images.push_back(path.string());
     }
 }
@@ -265,7 +251,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
     const fs::path folder_path = fs::path(folder) / classes[c];
     add_images(folder_path, files);
     if (files.size() == labels.size())
-      fail(Fault::data, "{} contains no image (.jpg, .jpeg or .png)", folder_path.string());
+      fail(Fault::data, "{} contains no image ({})", folder_path.string(), kImageEndings);
     labels.resize(files.size(), static_cast<int32_t>(c));
   }
   const auto samples = static_cast<int64_t>(files.size());
@@ -309,8 +295,9 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType image_folder() {
-  DatasetType t{registry_entry<ImageFolder>(
-      "image_folder", "JPEG and PNG images in one folder per class, decoded during training.")};
+  DatasetType t{registry_entry<ImageFolder>("image_folder",
+                                            "JPEG, PNG, BMP, PPM, PGM, WebP and TIFF images in one "
+                                            "folder per class, decoded during training.")};
   t.load = load;
   t.image_reader = image_reader;
   t.torch = torch;

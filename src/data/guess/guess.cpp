@@ -116,7 +116,7 @@ DataGuess guess_folder(const std::string& path) {
   if (holds_image_folders(path)) return guess_images(path);
   if (holds_arrays(path)) return guess_arrays(path);
   fail(Fault::data,
-       "{} holds neither folders of JPEG or PNG images, one per class (CLASS/1.jpg or "
+       "{} holds neither folders of images, one per class (CLASS/1.jpg or "
        "train/CLASS/1.jpg), nor .npy or IDX files; name a file in it, such as a CSV",
        path);
 }

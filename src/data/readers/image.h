@@ -16,28 +16,40 @@ struct Image {
   std::vector<uint8_t> pixels;  // [height, width, 3]: red, green, blue
 };
 
-// Decodes a JPEG (libjpeg-turbo: gray, YCbCr, RGB, CMYK) or PNG (libpng: all kinds), decided by the
-// first bytes. Transparency is dropped. 16-bit samples lose their lower 8 bits, except that gray
-// images without alpha, which PIL reads as integers, are clipped to 255. `path` is for messages.
-// Throws Error{data} if the image has another format, is damaged or cut short, announces more
-// pixels than PIL accepts, or has a format that this build omits. Thread: any.
+// Decodes an image, whose format the first bytes decide:
+//   JPEG       libjpeg-turbo: gray, YCbCr, RGB, CMYK
+//   PNG        libpng: all kinds
+//   BMP        1, 4 and 8 bits with a palette, 16, 24 and 32 bits; not compressed
+//   PPM, PGM   P2, P3, P5 and P6 with largest values up to 65535
+//   WebP       libwebp: all but animations
+//   TIFF       libtiff: the first page; gray and palette with 1 to 8 bits, RGB with 8 bits, JPEG.
+//              Turned as its orientation says
+// Transparency is dropped. 16-bit samples lose their lower 8 bits, except that gray images without
+// alpha, which PIL reads as integers, are clipped to 255. `path` is for messages. Throws
+// Error{data} if the image has another format, is damaged or cut short, announces more pixels than
+// PIL accepts, or has a format that this build omits. Thread: any.
 Image decode_image(std::span<const std::byte> bytes, const std::string& path);
 
 struct ImageSize {
   int64_t height = 0, width = 0;
   bool operator==(const ImageSize&) const = default;
 };
-// The size in the header of a JPEG or PNG file, of which `bytes` is the beginning; empty if there
-// are too few bytes, or it is no such file. Needs no library.
+// The size in the header of an image, of which `bytes` is the beginning. Needs no library. Empty if
+// there are too few bytes, if a side is 0, if there are more pixels than PIL accepts, for TIFF,
+// whose header may stand anywhere in the file, and for all that is no image.
 std::optional<ImageSize> image_size(std::span<const std::byte> bytes);
 
-// Whether files with this extension are images that can be read: ".jpg", ".jpeg" or ".png", in any
-// case.
+// Whether files with this extension, in any case, are images that can be read.
 bool is_image_ending(std::string_view extension);
+// These extensions, for messages.
+inline constexpr std::string_view kImageEndings =
+    ".jpg, .jpeg, .png, .bmp, .ppm, .pgm, .pnm, .webp, .tif or .tiff";
 
 // Whether this build can decode the format.
 bool reads_jpeg();
 bool reads_png();
+bool reads_webp();
+bool reads_tiff();
 
 // Resizes an image, bit for bit like Pillow 13's resize with BILINEAR (which averages when
 // shrinking), as in torchvision's Resize of a PIL image. The width is resized first, unless more

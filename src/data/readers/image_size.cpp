@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "data/readers/image.h"
+#include "data/readers/image_formats.h"
 
 namespace dpt {
 namespace {
@@ -34,16 +35,61 @@ std::optional<ImageSize> jpeg_size(std::span<const std::byte> bytes) {
   return std::nullopt;
 }
 
+// "RIFF", the file's size, "WEBP", and the first chunk: its name, its size and its data. It is a
+// lossy image (RFC 6386, 9.1), a lossless one, or the header of an image with more chunks.
+std::optional<ImageSize> webp_size(std::span<const std::byte> bytes) {
+  constexpr size_t kName = 12, kData = 20, kEnough = 30;
+  if (bytes.size() < kEnough) return std::nullopt;
+  const auto number = [&](size_t at, size_t count) {
+    int64_t out = 0;
+    for (size_t i = count; i-- > 0;) out = out << 8 | std::to_integer<int64_t>(bytes[at + i]);
+    return out;
+  };
+  const auto is = [&](size_t at, std::string_view text) {
+    return std::memcmp(&bytes[at], text.data(), text.size()) == 0;
+  };
+  if (is(kName, "VP8X"))
+    return ImageSize{.height = number(kData + 7, 3) + 1, .width = number(kData + 4, 3) + 1};
+  if (is(kName, "VP8L") && is(kData, "\x2f"))
+    return ImageSize{.height = (number(kData + 1, 4) >> 14 & 0x3fff) + 1,
+                     .width = (number(kData + 1, 4) & 0x3fff) + 1};
+  if (is(kName, "VP8 ") && is(kData + 3, "\x9d\x01\x2a"))
+    return ImageSize{.height = number(kData + 8, 2) & 0x3fff,
+                     .width = number(kData + 6, 2) & 0x3fff};
+  return std::nullopt;
+}
+
+std::optional<ImageSize> png_size(std::span<const std::byte> bytes) {
+  constexpr size_t kHeader = 24;  // the signature, and IHDR's length, name, width and height
+  if (bytes.size() < kHeader) return std::nullopt;
+  return ImageSize{.height = big_endian_at(bytes, 20, 4), .width = big_endian_at(bytes, 16, 4)};
+}
+
 }  // namespace
 
 std::optional<ImageSize> image_size(std::span<const std::byte> bytes) {
-  constexpr size_t kPng = 24;  // the signature, and IHDR's length, name, width and height
-  const auto begins = [&](const char* text, size_t count) {
-    return bytes.size() >= count && std::memcmp(bytes.data(), text, count) == 0;
-  };
-  if (begins("\xff\xd8", 2)) return jpeg_size(bytes);
-  if (!begins("\x89PNG\r\n\x1a\n", 8) || bytes.size() < kPng) return std::nullopt;
-  return ImageSize{.height = big_endian_at(bytes, 20, 4), .width = big_endian_at(bytes, 16, 4)};
+  std::optional<ImageSize> size;
+  switch (image_format(bytes)) {
+    case ImageFormat::jpeg:
+      size = jpeg_size(bytes);
+      break;
+    case ImageFormat::png:
+      size = png_size(bytes);
+      break;
+    case ImageFormat::bmp:
+      size = bmp_size(bytes);
+      break;
+    case ImageFormat::pnm:
+      size = pnm_size(bytes);
+      break;
+    case ImageFormat::webp:
+      size = webp_size(bytes);
+      break;
+    case ImageFormat::tiff:
+    case ImageFormat::other:
+      break;
+  }
+  return size && plausible_size(*size) ? size : std::nullopt;
 }
 
 }  // namespace dpt

@@ -95,7 +95,8 @@ class Jpeg {
 Image decode_jpeg(std::span<const std::byte> bytes, const std::string& path) {
   Jpeg jpeg(bytes);
   if (!jpeg.header()) damaged_image(path, "JPEG", jpeg.why());
-  Image image = new_image(jpeg.height(), jpeg.width(), bytes.size(), path, "JPEG");
+  check_image_size(jpeg.height(), jpeg.width(), bytes.size(), path, "JPEG");
+  Image image = new_image(jpeg.height(), jpeg.width());
   std::vector<uint8_t> row(jpeg.row_bytes());
   if (!jpeg.pixels(image.pixels.data(), row.data())) damaged_image(path, "JPEG", jpeg.why());
   return image;

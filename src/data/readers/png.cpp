@@ -92,7 +92,8 @@ void widen_grey16(uint8_t* row, int64_t width) {
 Image decode_png(std::span<const std::byte> bytes, const std::string& path) {
   Png png(bytes);
   if (!png.header()) damaged_image(path, "PNG", png.why());
-  Image image = new_image(png.height(), png.width(), bytes.size(), path, "PNG");
+  check_image_size(png.height(), png.width(), bytes.size(), path, "PNG");
+  Image image = new_image(png.height(), png.width());
   const size_t row = static_cast<size_t>(image.width) * 3;
   require(png.row_bytes() == (png.grey16() ? row / 3 * 2 : row), "libpng gives whole pixels");
   std::vector<uint8_t*> rows;

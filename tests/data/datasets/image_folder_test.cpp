@@ -18,8 +18,8 @@ std::string settings(const Folder& folder, const std::string& more = ", crop: 4"
 
 TEST_CASE("image_folder: classes and files in torchvision's order, whatever is beside them") {
   const Folder folder;
-  for (const char* file : {"b/2.png", "b/10.JPG", "a/z.jpeg", "a/sub/a.png", "a/notes.txt",
-                           "a-b/x.jpg", "C/x.jpg", "readme.md"})
+  for (const char* file : {"b/2.webp", "b/10.JPG", "a/z.ppm", "a/sub/a.png", "a/notes.txt",
+                           "a-b/x.tif", "C/x.bmp", "a/x.gif", "readme.md"})
     folder.write(file, "");
   const Dataset d = load("image_folder", settings(folder));
   CHECK(d.inputs.desc == TensorDesc{DType::u8, {6, 3, 4, 4}});
@@ -147,7 +147,7 @@ TEST_CASE("image_folder: without a crop all images have one size, or two files a
             "4.png has 12 x 10 pixels, but the samples of this run have 6 x 5; resize it"));
   folder.write("b/6.png", "no image");
   std::filesystem::remove(folder.file("b/5.png"));
-  CHECK(has(why(", resize: 10"), "b/6.png is neither a JPEG nor a PNG image"));
+  CHECK(has(why(", resize: 10"), "b/6.png is not a JPEG, PNG, BMP,"));
 }
 
 TEST_CASE("image_folder: what is wrong") {
@@ -157,11 +157,10 @@ TEST_CASE("image_folder: what is wrong") {
   };
   CHECK(has(why(), "has no subfolders; put the images of each class into a subfolder of its own"));
   folder.write("a/x.txt", "");
-  CHECK(has(why(), "/a contains no image (.jpg, .jpeg or .png)"));
+  CHECK(has(
+      why(),
+      "/a contains no image (.jpg, .jpeg, .png, .bmp, .ppm, .pgm, .pnm, .webp, .tif or .tiff)"));
   folder.write("a/x.png", "");
-  folder.write("a/y.webp", "");
-  CHECK(has(why(), "y.webp has an image format that dptrain does not read; convert it"));
-  std::filesystem::remove(folder.file("a/y.webp"));
   CHECK(why() == "");
   CHECK(has(why(", crop: 4", Split::test), "has no test split: write test_path"));
   test.write("b/x.png", "");
@@ -177,8 +176,7 @@ TEST_CASE("image_folder: what is wrong") {
   folder.write("a/x.png", "no image");
   const Dataset d = load("image_folder", settings(folder));
   std::vector<std::byte> out(48);
-  CHECK(has(data_error([&] { d.reader->read(0, out); }),
-            "a/x.png is neither a JPEG nor a PNG image"));
+  CHECK(has(data_error([&] { d.reader->read(0, out); }), "a/x.png is not a JPEG, PNG, BMP,"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "../datasets/loading.h"
+#include "../peak_growth.h"
 #include "formats/safetensors.h"
 #include "paths.h"
 #include "skip.h"
@@ -14,6 +15,7 @@ namespace dpt {
 namespace {
 
 const std::string kImages = test_file("fixtures/images");
+const std::string kKinds = test_file("fixtures/image_kinds");
 
 Image decoded(const std::string& bytes) {
   return decode_image(std::as_bytes(std::span(bytes)), "x.img");
@@ -80,7 +82,9 @@ TEST_CASE("folders of images are torchvision's ImageFolder, Resize and CenterCro
 
 TEST_CASE("images that are damaged, cut short or lie are refused by name") {
   const auto why = [](const std::string& bytes) { return data_error([&] { decoded(bytes); }); };
-  CHECK(why("hello") == "x.img is neither a JPEG nor a PNG image, despite its name; remove it");
+  CHECK(why("hello") ==
+        "x.img is not a JPEG, PNG, BMP, PPM, PGM, WebP or TIFF image, despite its name; convert it "
+        "to PNG, or remove it");
   if (skip_without(reads_jpeg() && reads_png(), "libjpeg-turbo and libpng")) return;
   const std::string jpeg = read_file(kImages + "/jpeg/420.jpg"),
                     png = read_file(kImages + "/png/rgb.png");
@@ -102,6 +106,157 @@ TEST_CASE("images that are damaged, cut short or lie are refused by name") {
   for (const size_t at : {frame + 5, frame + 7}) huge.replace(at, 2, "\xea\x60");
   CHECK(
       has(why(huge), "its header announces 60000 x 60000 pixels, which its 898 bytes can't hold"));
+}
+
+// Whether this build reads the files of a subfolder of image_kinds.
+bool reads(const std::string& kind) {
+  return (kind != "webp" || reads_webp()) && (kind != "tiff" || reads_tiff());
+}
+
+std::vector<std::string> files_of(const std::string& kind) {
+  std::vector<std::string> out;
+  for (const auto& entry : std::filesystem::directory_iterator(kKinds + "/" + kind))
+    out.push_back(entry.path().string());
+  std::ranges::sort(out);
+  return out;
+}
+
+TEST_CASE("BMP, PNM, WebP and TIFF files have PIL's pixels") {
+  const SafeTensors expected = SafeTensors::read(test_file("fixtures/image_kinds.safetensors"));
+  for (const std::string kind : {"bmp", "pnm", "webp", "tiff"}) {
+    if (skip_without(reads(kind), "lib" + kind)) continue;
+    for (const std::string& path : files_of(kind)) {
+      CAPTURE(path);
+      CHECK(is_image_ending(std::filesystem::path(path).extension().string()));
+      const SafeTensors::Entry* pixels =
+          expected.find(kind + "/" + std::filesystem::path(path).filename().string());
+      REQUIRE(pixels);
+      const Image image = decoded(read_file(path));
+      REQUIRE(pixels->desc == TensorDesc{DType::u8, {image.height, image.width, 3}});
+      CHECK(std::equal(image.pixels.begin(), image.pixels.end(),
+                       reinterpret_cast<const uint8_t*>(pixels->data)));
+    }
+  }
+}
+
+TEST_CASE("the size in the header of a BMP, PNM or WebP file, or of its beginning") {
+  const SafeTensors expected = SafeTensors::read(test_file("fixtures/image_kinds.safetensors"));
+  for (const SafeTensors::Entry& entry : expected.entries()) {
+    CAPTURE(entry.name);
+    const std::string bytes = read_file(kKinds + "/" + entry.name);
+    const std::span<const std::byte> all = std::as_bytes(std::span(bytes));
+    const ImageSize right{entry.desc.shape[0], entry.desc.shape[1]};
+    CHECK(image_size(all) ==
+          (entry.name.starts_with("tiff/") ? std::nullopt : std::optional(right)));
+    size_t wrong = 0;
+    for (size_t cut = 0; cut < std::min<size_t>(bytes.size(), 100); ++cut)
+      wrong += image_size(all.first(cut)).value_or(right) != right;
+    CHECK(wrong == 0);
+  }
+  const auto of = [](std::string bytes) {
+    bytes.resize(40, ' ');
+    return image_size(std::as_bytes(std::span(bytes)));
+  };
+  CHECK(of("P6 3 4 ") == ImageSize{4, 3});
+  CHECK_FALSE(of("P6 0 4 "));
+  CHECK_FALSE(of("P6 99999 99999 "));
+  CHECK_FALSE(of("P6 3 x "));
+  CHECK_FALSE(of("P7 3 4 "));
+  CHECK_FALSE(of("BM"));
+  CHECK_FALSE(of("RIFF    WEBPICCP"));
+}
+
+TEST_CASE("BMP, PNM, WebP and TIFF files that are damaged, cut short or lie are refused by name") {
+  const auto why = [](const std::string& bytes) { return data_error([&] { decoded(bytes); }); };
+  for (const std::string kind : {"bmp", "pnm", "webp", "tiff"}) {
+    if (skip_without(reads(kind), "lib" + kind)) continue;
+    for (const std::string& path : files_of(kind)) {
+      CAPTURE(path);
+      const std::string bytes = read_file(path);
+      // BMP's last row may lack its padding, and TIFF's directory the offset of the next page.
+      const size_t end = bytes.size() - (kind == "bmp" || kind == "tiff" ? 4 : 0);
+      for (size_t n = 3; n < end; n += 1 + bytes.size() / 50) {
+        const std::string reason = why(bytes.substr(0, n));
+        const bool refused = has(reason, "x.img cannot be read as ") ||
+                             has(reason, "x.img is not a ") || has(reason, "x.img is a ");
+        // The last number in text may be shorter, and the second page may be missing.
+        const bool may_end = has(path, "text") || has(path, "two-pages");
+        CHECK_MESSAGE((refused || may_end), n, ": ", reason);
+      }
+      for (size_t at = 2; at < bytes.size(); at += 1 + bytes.size() / 200) {
+        std::string wrong = bytes;
+        wrong[at] = static_cast<char>(~wrong[at]);
+        why(wrong);
+      }
+    }
+  }
+}
+
+// Why a file is refused, which takes little memory.
+std::string refusal(const std::string& bytes) {
+  std::string out;
+  CHECK(peak_growth([&] { out = data_error([&] { decoded(bytes); }); }) < kHostileBytes);
+  return out;
+}
+
+TEST_CASE("BMP and PNM: sizes and variants that are refused") {
+  const std::string bmp = read_file(kKinds + "/bmp/rgb24.bmp");
+  const auto changed = [&](size_t at, const std::string& to) {
+    return refusal(std::string(bmp).replace(at, to.size(), to));
+  };
+  CHECK(refusal(bmp).empty());
+  CHECK(has(changed(18, std::string("\0\0\0\0", 4)), "its header announces 0 x 5 pixels"));
+  CHECK(has(changed(18, "\xff\xff\xff\x7f"), "its header announces 2147483647 x 5 pixels"));
+  CHECK(
+      has(changed(18, std::string("\x0a\0", 2)), "cannot be read as BMP: the file ends too early"));
+  CHECK(has(changed(14, "\x10"), "its header has an unknown size"));
+  CHECK(has(changed(10, "\xff\xff\xff\xff"), "the file ends too early"));
+  CHECK(changed(30, "\x01") ==
+        "x.img is a BMP image with run-length compression, which dptrain does not read; convert it "
+        "to PNG");
+  CHECK(has(changed(30, "\x05"), "with compression 5"));
+  CHECK(has(changed(30, "\x03"), "with unusual bit fields"));
+  CHECK(has(changed(28, "\x02"), "with 2 bits per pixel"));
+  CHECK(
+      has(refusal("P4\n8 1\n\xff"), "is a PBM image of single bits, which dptrain does not read"));
+  CHECK(has(refusal("P5\n0 1\n255\n\xff"), "its header announces 0 x 1 pixels"));
+  CHECK(has(refusal("P6\n9999999999 9999999999\n255\n\xff"), "its header announces 9999999999 x "));
+  CHECK(has(refusal("P5\n2 1\n255\n\xff"), "cannot be read as PGM: the file ends too early"));
+  CHECK(has(refusal("P5\n2 1\n65536\n\xff\xff"), "largest value (1 to 65535)"));
+  CHECK(has(refusal("P5\n2 1\n0\n\xff\xff"), "largest value (1 to 65535)"));
+  CHECK(has(refusal("P2\n2 1\n9\n9 10\n"), "its sample 1 is missing, or not a number up to 9"));
+  CHECK(has(refusal("P3\n1 1\n9\n9 -1 2\n"), "its sample 1 is missing"));
+  CHECK(has(refusal("P2\n2 1\n9\n9     "), "its sample 1 is missing"));
+  CHECK(refusal("P2\n2 1\n9\n9 1").empty());
+}
+
+TEST_CASE("WebP and TIFF: sizes and variants that are refused") {
+  if (skip_without(reads_webp() && reads_tiff(), "libwebp and libtiff")) return;
+  std::string webp = read_file(kKinds + "/webp/lossless.webp");
+  webp.replace(21, 4, "\xff\xff\xff\x0f");  // 14 bits each
+  CHECK(has(refusal(webp), "cannot be read as WebP: its header announces 16384 x 16384 pixels"));
+  CHECK(has(refusal(read_file(kKinds + "/webp/lossy.webp").substr(0, 100)),
+            "cannot be read as WebP: the file ends too early"));
+  // Entries of 12 bytes begin at 10: tag, type, count, value.
+  const std::string tiff = read_file(kKinds + "/tiff/grey2.tif");
+  const auto changed = [&](int tag, const std::string& to) {
+    std::string bytes = tiff;
+    for (size_t at = 10; at + 12 < bytes.size(); at += 12)
+      if (static_cast<uint8_t>(bytes[at]) + 256 * static_cast<uint8_t>(bytes[at + 1]) == tag) {
+        bytes.replace(at + 8, to.size(), to);
+        return refusal(bytes);
+      }
+    return std::string("no such tag");
+  };
+  CHECK(changed(258, "\x02").empty());
+  CHECK(
+      changed(258, "\x10") ==
+      "x.img is a TIFF image with 16-bit samples, which dptrain does not read; convert it to PNG");
+  CHECK(has(changed(256, std::string("\0\0", 2)), "cannot be read as TIFF: "));
+  CHECK(has(changed(257, "\xff\xff"), "cannot be read as TIFF: "));
+  CHECK(has(changed(259, "\x50\xc3"), "with compression 50000"));
+  CHECK(has(changed(262, "\x05"), "in CMYK colors"));
+  CHECK(has(changed(277, "\x03"), "with 2-bit samples"));
 }
 
 TEST_CASE("resized: the same size is the same image, and one colour stays one") {
