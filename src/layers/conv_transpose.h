@@ -63,11 +63,11 @@ struct ConvTranspose {
         .optional("stride", &ConvTranspose::stride, "step of the window in the output", kSize)
         .optional("padding", &ConvTranspose::padding,
                   kDims == 1 ? "elements removed from each side of the output"
-                             : "elements removed from each side of a dimension of the output",
+                             : "elements removed from both sides of each dimension of the output",
                   kSizeOrZero)
         .optional("output_padding", &ConvTranspose::output_padding,
                   kDims == 1 ? "elements added at the end of the output"
-                             : "elements added at the end of a dimension of the output",
+                             : "elements added at the end of each dimension of the output",
                   kSizeOrZero)
         .optional(
             "groups", &ConvTranspose::groups,

@@ -93,7 +93,8 @@ struct Conv {
         .optional("stride", &Conv::stride, "step of the window", kSize)
         .optional_section(
             "padding",
-            "zeros around the input: numbers, `same` (output size is input size) or `valid` (none)",
+            "elements added on each side: numbers, `same` (output size is input size) or `valid` "
+            "(none)",
             [](Conv& c, const Node& n, Diagnostics& d) { Padding::read(c.padding, n, d); },
             {.kind = "an integer, a list of them, same or valid",
              .fallback = "0",

@@ -48,7 +48,8 @@ struct Dropout2d {
 LayerType dropout2d() {
   return layer_type<Dropout2d>(
       "dropout2d",
-      "Sets random channels to zero in training and scales the others by 1 / (1 - p).");
+      "In training, sets whole channels to zero at random and scales the others by 1 / (1 - p): "
+      "[N, C, ...] with 1 to 3 more dimensions.");
 }
 
 }  // namespace dpt::layers

@@ -14,11 +14,14 @@ namespace {
 
 struct PadLayer {
   static constexpr Usage kUsage{
-      "torch.nn.ConstantPad1d, torch.nn.ConstantPad2d, torch.nn.ReflectionPad2d, "
-      "torch.nn.ReplicationPad2d, torch.nn.CircularPad2d",
+      "torch.nn.ConstantPad1d, torch.nn.ConstantPad2d, torch.nn.ConstantPad3d, "
+      "torch.nn.ReflectionPad1d, torch.nn.ReflectionPad2d, torch.nn.ReflectionPad3d, "
+      "torch.nn.ReplicationPad1d, torch.nn.ReplicationPad2d, torch.nn.ReplicationPad3d, "
+      "torch.nn.CircularPad1d, torch.nn.CircularPad2d, torch.nn.CircularPad3d",
       "- pad: 2\n"
       "- pad: {padding: [1, 2, 0, 0], value: 0.5}\n"
-      "- pad: {padding: 1, mode: reflect}"};
+      "- pad: {padding: 1, mode: reflect}\n"
+      "- pad: {padding: [1, 1, 0, 0, 2, 2], mode: replicate}"};
 
   std::vector<int64_t> padding;
   double value = 0;
@@ -27,15 +30,15 @@ struct PadLayer {
   static KeyTable<PadLayer> keys() {
     return KeyTable<PadLayer>()
         .required("padding", &PadLayer::padding,
-                  "one number for all sides of an image, or two per dimension, last dimension "
+                  "one number for all sides, or two per dimension, last dimension "
                   "first: [left, right, top, bottom]; negative: removes elements",
                   Range{.text = "must be between -2^31 and 2^31",
                         .low = -2147483648.0,
                         .high = 2147483648.0})
         .optional("value", &PadLayer::value, "mode constant: value of the new elements")
         .choice("mode", &PadLayer::mode, {"constant", "reflect", "replicate", "circular"},
-                "what the new elements are, as in torch.nn.functional.pad; all but constant copy "
-                "elements of images");
+                "what the new elements are, as in torch.nn.functional.pad; the other modes copy "
+                "elements of [N, C, ...]");
   }
 
   static void check(const PadLayer& p, const Owner& owner, Diagnostics& d) {

@@ -27,9 +27,9 @@ struct PoolKeys {
   }
   template <class Layer>
   static void add_ceil_mode(KeyTable<Layer>& table) {
-    table.optional(
-        "ceil_mode", &Layer::ceil_mode,
-        "whether a window may reach beyond the padding, so that the output size is rounded up");
+    table.optional("ceil_mode", &Layer::ceil_mode,
+                   "whether output sizes are rounded up, so that the last window may reach beyond "
+                   "the padding");
   }
 
   void check_sizes(const Owner& owner, Diagnostics& d) const {

@@ -16,7 +16,8 @@ struct Upsample {
                                 "- upsample: 2\n"
                                 "- upsample: {size: [32, 48], mode: nearest}\n"
                                 "- upsample: {scale_factor: [2, 3], mode: bilinear, "
-                                "align_corners: true}"};
+                                "align_corners: true}\n"
+                                "- upsample: {size: [8, 16, 16], mode: trilinear}"};
 
   std::vector<double> scale_factor;
   Sizes size;
@@ -25,10 +26,14 @@ struct Upsample {
 
   static KeyTable<Upsample> keys() {
     return KeyTable<Upsample>()
-        .optional("scale_factor", &Upsample::scale_factor,
-                  "factor of the size: one number, or one per dimension; this or size", kPositive)
-        .optional("size", &Upsample::size,
-                  "output size: one number, or one per dimension; this or scale_factor", kSize)
+        .optional(
+            "scale_factor", &Upsample::scale_factor,
+            "factor of the size: one number, or one per dimension; give either this or `size`",
+            kPositive)
+        .optional(
+            "size", &Upsample::size,
+            "output size: one number, or one per dimension; give either this or `scale_factor`",
+            kSize)
         .choice("mode", &Upsample::mode, {"nearest", "linear", "bilinear", "trilinear"},
                 "interpolation: linear for [N, C, L], bilinear for [N, C, H, W], trilinear for "
                 "[N, C, D, H, W], nearest for all")
@@ -107,7 +112,8 @@ struct Upsample {
 
 LayerType upsample() {
   return layer_type<Upsample>(
-      "upsample", "Resizes an image by repeating its pixels or by linear interpolation.");
+      "upsample",
+      "Resizes sequences, images or volumes by repeating elements or by linear interpolation.");
 }
 
 }  // namespace dpt::layers

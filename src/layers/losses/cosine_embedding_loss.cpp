@@ -24,7 +24,7 @@ struct CosineEmbeddingLoss : Reduction {
     return KeyTable<CosineEmbeddingLoss>()
         .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
         .optional("margin", &CosineEmbeddingLoss::margin,
-                  "unlike vectors cost nothing if their cosine is at most this",
+                  "pairs with the target -1 have zero loss if their cosine is at most this",
                   Range{.text = "must be between -1 and 1", .low = -1, .high = 1});
   }
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
@@ -53,10 +53,13 @@ struct CosineEmbeddingLoss : Reduction {
 }  // namespace
 
 LossType cosine_embedding_loss() {
-  LossType type = loss_type<CosineEmbeddingLoss>(
-      "cosine_embedding_loss",
-      "Output [N, 2, D]: makes the two vectors of a sample alike for the target 1, unlike for -1, "
-      "by the cosine of their angle.");
+  LossType type =
+      loss_type<CosineEmbeddingLoss>("cosine_embedding_loss",
+                                     "Output [N, 2, D], targets [N, 1] stored as float32: pulls "
+                                     "the two vectors of a sample together "
+                                     "for the target 1 and pushes them apart for -1, by the cosine "
+                                     "of their angle. Linear layers on "
+                                     "inputs [N, 2, F] share their weights between both.");
   type.torch_class = kCosineEmbeddingTorch;
   return type;
 }

@@ -33,13 +33,14 @@ struct CtcLoss : Reduction {
     using S = CtcLoss;
     return KeyTable<S>()
         .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
-        .optional("blank", &S::blank, "class of the blank, which stands between labels",
+        .optional("blank", &S::blank, "index of the blank class, which must not occur in targets",
                   kSizeOrZero)
-        .optional("zero_infinity", &S::zero_infinity,
-                  "whether samples without an alignment, whose labels are too many for their time, "
-                  "cost 0 instead of infinity")
+        .optional(
+            "zero_infinity", &S::zero_infinity,
+            "whether samples whose labels are too long for T steps have a loss of 0 instead of "
+            "infinity")
         .optional("ignore_index", &S::ignore_index,
-                  "number that fills up targets behind their last label");
+                  "padding of targets; a label sequence ends at the first one");
   }
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
     const TensorDesc y = g.desc(output), t = g.desc(target);
@@ -76,10 +77,13 @@ struct CtcLoss : Reduction {
 }  // namespace
 
 LossType ctc_loss() {
-  LossType type = loss_type<CtcLoss>("ctc_loss",
-                                     "Output [N, T, C], targets [N, S]: negative log-likelihood of "
-                                     "label sequences whose places in "
-                                     "time are unknown.");
+  LossType type = loss_type<CtcLoss>(
+      "ctc_loss",
+      "Output [N, T, C], targets [N, S]: negative log-likelihood of label sequences without "
+      "alignment. Outputs are scores: log_softmax is applied to them, which leaves "
+      "log-probabilities "
+      "as they are. `mean` divides each sample's loss by the number of its labels. Behind a "
+      "convolution of sequences [N, C, T], `permute: [2, 1]` gives [N, T, C].");
   type.ignore_index = [](const std::any& s) {
     return std::any_cast<const CtcLoss&>(s).ignore_index;
   };

@@ -32,10 +32,11 @@ struct GaussianNllLoss : Reduction {
     return KeyTable<S>()
         .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
         .optional("log_variance", &S::log_variance,
-                  "whether the second half of the outputs are logarithms of variances, which may "
-                  "be negative")
+                  "whether the second half of the outputs are log-variances, which may be negative")
         .optional("full", &S::full, "whether to add log(2 pi) / 2, which changes no gradient")
-        .optional("eps", &S::eps, "the least variance; smaller ones count as this", kPositive);
+        .optional("eps", &S::eps,
+                  "lower bound of variances; smaller ones, also negative ones, count as this",
+                  kPositive);
   }
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
     const TensorDesc y = g.desc(output), t = g.desc(target);
@@ -69,8 +70,9 @@ struct GaussianNllLoss : Reduction {
 LossType gaussian_nll_loss() {
   LossType type = loss_type<GaussianNllLoss>(
       "gaussian_nll_loss",
-      "Output [N, 2 D] for targets [N, D]: negative log-likelihood of normal distributions, means "
-      "first, then variances.");
+      "Output [N, 2 D] for targets [N, D]: negative log-likelihood of normal distributions with "
+      "the "
+      "means [:, :D] and the variances [:, D:]. PyTorch refuses negative variances.");
   type.torch_class = kGaussianNllTorch;
   type.needs =
       "variances, the second half of the outputs, must be positive: use `log_variance: true`, or "

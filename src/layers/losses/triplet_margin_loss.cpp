@@ -25,14 +25,15 @@ struct TripletMarginLoss : Reduction {
     using S = TripletMarginLoss;
     return KeyTable<S>()
         .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
-        .optional("margin", &S::margin,
-                  "how much farther the unlike vector must be than the like one", kPositive)
-        .optional("p", &S::p, "the norm of distances: 1, 2 or another power",
+        .optional("margin", &S::margin, "how much farther than the positive the negative must be",
+                  kPositive)
+        .optional("p", &S::p, "order of the norm of distances",
                   Range{.text = "must be at least 1", .low = 1})
         .optional("eps", &S::eps, "small number added to differences", kNotNegative)
-        .optional("swap", &S::swap,
-                  "whether the unlike vector may also be compared with the like one, if that is "
-                  "nearer than the anchor");
+        .optional(
+            "swap", &S::swap,
+            "whether the distance of positive and negative replaces that of anchor and negative "
+            "where it is smaller");
   }
   ValueId build(GraphBuilder& g, ValueId output, ValueId, ValueId divisor) const {
     const Shape y = g.shape(output);
@@ -60,8 +61,9 @@ struct TripletMarginLoss : Reduction {
 LossType triplet_margin_loss() {
   LossType type = loss_type<TripletMarginLoss>(
       "triplet_margin_loss",
-      "Output [N, 3, D]: makes the first vector of a sample nearer to the second than to the "
-      "third; targets are not used.");
+      "Output [N, 3, D], an anchor, a positive and a negative for each sample: makes the anchor "
+      "nearer to the positive than to the negative. Targets are not used, but a data set has some. "
+      "Linear layers on inputs [N, 3, F] share their weights between the three.");
   type.torch_class = kTripletMarginTorch;
   return type;
 }

@@ -55,7 +55,11 @@ formula::CtcSample<T> sample_of(const KernelArgs& args, int64_t n, const Ctc& s)
   for (int64_t i = 0; i < length; ++i)
     if (labels[i] < 0 || labels[i] >= y[2] || labels[i] == s.blank)
       fail(Fault::data, "label {} of sample {} in its batch is {}", labels[i], n,
-           labels[i] == s.blank ? "the blank" : fmt::format("not in [0, {})", y[2]));
+           labels[i] == s.blank
+               ? fmt::format("the blank of ctc_loss: if it is padding, write ignore_index: {}; "
+                             "otherwise choose another blank",
+                             labels[i])
+               : fmt::format("not in [0, {}); write its padding as ignore_index", y[2]));
   return {.scores = args.in[0].as<const T>().data() + n * y[1] * y[2],
           .times = y[1],
           .classes = y[2],

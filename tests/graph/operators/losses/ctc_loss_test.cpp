@@ -42,9 +42,15 @@ TEST_CASE("ctc_loss without an alignment is infinite, or 0") {
 }
 
 TEST_CASE("ctc_loss refuses labels that are no classes, and other shapes") {
-  CHECK_THROWS_WITH_AS(loss_of({3}, Ctc{}), "label 3 of sample 0 in its batch is not in [0, 3)",
-                       Error);
-  CHECK_THROWS_WITH_AS(loss_of({0}, Ctc{}), "label 0 of sample 0 in its batch is the blank", Error);
+  CHECK_THROWS_WITH_AS(
+      loss_of({3}, Ctc{}),
+      "label 3 of sample 0 in its batch is not in [0, 3); write its padding as ignore_index",
+      Error);
+  CHECK_THROWS_WITH_AS(
+      loss_of({0}, Ctc{}),
+      "label 0 of sample 0 in its batch is the blank of ctc_loss: if it is padding, write "
+      "ignore_index: 0; otherwise choose another blank",
+      Error);
   CHECK(refusal("ctc_loss", {f32({2, 3}), i32({2, 1}), f32({1})}) ==
         "ctc_loss: output f32[2, 3] must be [N, T, C] with at least one time");
   CHECK(refusal("ctc_loss", {f32({2, 3, 4}), i32({2}), f32({1})}) ==
