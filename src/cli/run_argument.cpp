@@ -52,6 +52,8 @@ std::string find_run(const std::string& given) {
     fail(Fault::data,
          "{} is not a directory; name a run directory, such as runs/NAME or runs/NAME/3", given);
   std::string run = named_run(folder);
+  // `dptrain init shapes` makes runs/shapes of the data in shapes/.
+  if (!is_run(run) && fs::is_directory("runs/" + given, error)) run = named_run("runs/" + given);
   if (!is_run(run))
     fail(Fault::data,
          "{} holds no run: it has neither a spec.resolved.yaml nor a metrics.jsonl; runs without "

@@ -73,6 +73,15 @@ TEST_CASE("eval, compare and bench know the newest run of a name, and each run b
   CHECK(newest == loss({"eval", "t.yaml"}));  // figures are no run
 }
 
+TEST_CASE("a name is that of a run, even if a folder of data has the same name") {
+  const Commands c;
+  CHECK(c.run({"t.yaml", "steps=1"}).code == 0);
+  c.folder.write("mine/data.csv", "a,b\n1,2\n");
+  const Finished f = c.run({"predict", "mine", "no.npy"});
+  CHECK_MESSAGE(has(f.err, "no.npy"), f.err);
+  CHECK_MESSAGE(!has(f.err, "holds no run"), f.err);
+}
+
 TEST_CASE("eval finds the run of version 0.1.0, which lies in runs/NAME itself") {
   const Commands c;
   CHECK(c.run({"t.yaml", "out=runs/mine"}).code == 0);
