@@ -40,15 +40,18 @@ int64_t count_ignored(const Dataset& d, std::optional<int64_t> ignore_index,
 }
 
 // PyTorch rejects such targets too, but only when it reaches them.
-void check_unit_targets(const Dataset& d, std::string_view set, const LossType& loss) {
-  if (d.targets.desc.dtype != DType::f32 || !d.made) return;
-  for (int64_t i = 0; i < d.size(); ++i)
-    for (const float t : target_of<float>(d.targets, i))
-      if (!(t >= 0 && t <= 1))
-        fail(Fault::data,
-             "sample {} of the {} set (counted from 0) has the target {:g}, but {} takes targets "
-             "from 0 to 1; scale the targets, or choose another loss",
-             i, set, t, loss.name);
+void check_targets(const Dataset& d, std::string_view set, const Choice& loss) {
+  const auto problem_of = static_cast<const LossType*>(loss.what)->target_problem;
+  if (problem_of == nullptr || !d.made) return;
+  const DType type = d.targets.desc.dtype;
+  for (int64_t i = 0; i < d.size(); ++i) {
+    std::string problem;
+    if (type == DType::f32) problem = problem_of(loss.settings, target_of<float>(d.targets, i), {});
+    if (type == DType::i32)
+      problem = problem_of(loss.settings, {}, target_of<int32_t>(d.targets, i));
+    if (!problem.empty())
+      fail(Fault::data, "sample {} of the {} set (counted from 0) {}", i, set, problem);
+  }
 }
 
 // PyTorch draws larger permutations by another algorithm.
@@ -97,10 +100,10 @@ class DataLoading {
     else if (spec_.evaluate.on)
       out_.test = load(data.dataset, Split::test);
     if (out_.validates && spec_.evaluate.on) load_final_test();
-    if (!loss_.unit_targets || !data.target_transforms.empty()) return;
-    check_unit_targets(out_.train, "training", loss_);
+    if (!data.target_transforms.empty()) return;
+    check_targets(out_.train, "training", spec_.loss);
     if (out_.test && out_.test_rows.empty())
-      check_unit_targets(*out_.test, out_.evaluated_set(), loss_);
+      check_targets(*out_.test, out_.evaluated_set(), spec_.loss);
   }
 
   Dataset load(const Choice& dataset, Split split) {

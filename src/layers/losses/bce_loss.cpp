@@ -42,7 +42,16 @@ struct BceLoss : Reduction {
 LossType bce_loss() {
   LossType type =
       loss_type<BceLoss>("bce_loss", "Binary cross entropy of probabilities between 0 and 1.");
-  type.unit_targets = true;
+  type.target_problem = [](const std::any&, std::span<const float> values,
+                           std::span<const int32_t>) -> std::string {
+    for (const float t : values)
+      if (!(t >= 0 && t <= 1))
+        return fmt::format(
+            "has the target {:g}, but bce_loss takes targets from 0 to 1; scale the targets, or "
+            "choose another loss",
+            t);
+    return "";
+  };
   type.needs =
       "all outputs of the model must be between 0 and 1; end it with a sigmoid, or take "
       "bce_with_logits_loss";

@@ -1,6 +1,9 @@
 // ctc_loss (Graves et al., 2006): connectionist temporal classification of scores [N, T, C] and
 // label sequences [N, S] that are shorter than T and whose places in time are unknown, as in speech
 // and handwriting.
+#include <algorithm>
+#include <span>
+
 #include "layers/losses/common.h"
 
 namespace dpt::losses {
@@ -63,6 +66,18 @@ struct CtcLoss : Reduction {
                        .zero_infinity = zero_infinity,
                        .by_length = reduction == "mean"});
   }
+  // See LossType::target_problem.
+  std::string problem(std::span<const int32_t> labels) const {
+    const auto end = std::ranges::find(labels, ignore_index);
+    if (std::ranges::find(labels.begin(), end, blank) != end)
+      return fmt::format(
+          "has the label {}, which is the blank of ctc_loss: if it is padding, write ignore_index: "
+          "{}; otherwise choose another blank",
+          blank, blank);
+    if (std::ranges::any_of(end, labels.end(), [&](int64_t l) { return l != ignore_index; }))
+      return fmt::format("has labels behind the padding {}: padding must come last", ignore_index);
+    return "";
+  }
   Divisor divisor() const { return over(Divisor::samples); }
   std::string torch() const {
     return PythonCall("Ctc")
@@ -86,6 +101,10 @@ LossType ctc_loss() {
       "convolution of sequences [N, C, T], `permute: [2, 1]` gives [N, T, C].");
   type.ignore_index = [](const std::any& s) {
     return std::any_cast<const CtcLoss&>(s).ignore_index;
+  };
+  type.target_problem = [](const std::any& s, std::span<const float>,
+                           std::span<const int32_t> labels) {
+    return std::any_cast<const CtcLoss&>(s).problem(labels);
   };
   type.class_dim = [](const std::any&, const Shape&) { return 2; };
   type.torch_class = kCtcTorch;

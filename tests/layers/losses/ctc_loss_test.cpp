@@ -24,6 +24,21 @@ TEST_CASE("ctc_loss divides by the samples") {
   CHECK(divisor_word("{ctc_loss: sum}") == Divisor::one);
 }
 
+TEST_CASE("ctc_loss says which targets it does not take") {
+  const ModelText text("model: [identity]", "{ctc_loss: {blank: 4, ignore_index: -1}}");
+  const Choice& loss = text.spec.loss;
+  const auto problem = [&](const std::vector<int32_t>& labels) {
+    return static_cast<const LossType*>(loss.what)->target_problem(loss.settings, {}, labels);
+  };
+  CHECK(problem({1, 2, 0}).empty());
+  CHECK(problem({1, -1, -1}).empty());
+  CHECK(problem({-1, -1}).empty());
+  CHECK(problem({1, 4, -1}) ==
+        "has the label 4, which is the blank of ctc_loss: if it is padding, write ignore_index: 4; "
+        "otherwise choose another blank");
+  CHECK(problem({1, -1, 2}) == "has labels behind the padding -1: padding must come last");
+}
+
 TEST_CASE("ctc_loss as PyTorch") {
   CHECK(torch_loss("ctc_loss") == "Ctc()");
   CHECK(torch_loss("{ctc_loss: {blank: 4, zero_infinity: true, ignore_index: -1}}") ==
