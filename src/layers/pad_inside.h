@@ -39,19 +39,20 @@ inline ValueId pad_inside(GraphBuilder& g, ValueId x, std::string_view layer, st
                           std::string_view word, Pad pad) {
   pad.mode = pad_mode_of(word);
   require_enough_inside(g.shape(x), layer, key, word, pad);
-  const auto padded = [&](ValueId v, const Pad& by) {
+  const auto any = [](const Pad& by) {
     const Pad none;
-    return by.before == none.before && by.behind == none.behind ? v
-                                                                : g.apply("pad_inside", {v}, by);
+    return by.before != none.before || by.behind != none.behind;
   };
-  if (g.shape(x).rank() < 5) return padded(x, pad);
+  if (g.shape(x).rank() < 5) return any(pad) ? g.apply("pad_inside", {x}, pad) : x;
   const Pad planes{.before = {0, 0, pad.before[3], pad.before[4]},
                    .behind = {0, 0, pad.behind[3], pad.behind[4]},
                    .mode = pad.mode};
   const Pad depth{
       .before = {0, 0, pad.before[2]}, .behind = {0, 0, pad.behind[2]}, .mode = pad.mode};
-  x = on_planes(g, x, [&](ValueId v) { return padded(v, planes); });
-  return along_depth(g, x, [&](ValueId v) { return padded(v, depth); });
+  if (any(planes))
+    x = on_planes(g, x, [&](ValueId v) { return g.apply("pad_inside", {v}, planes); });
+  if (!any(depth)) return x;
+  return along_depth(g, x, [&](ValueId v) { return g.apply("pad_inside", {v}, depth); });
 }
 
 // The same for the padding of a window, and of one along the depth of volumes; neither has padding

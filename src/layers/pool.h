@@ -71,7 +71,9 @@ struct PoolKeys {
     if (kDims < 3) return g.apply(op, {x}, settings);
     Pool planes = settings;
     if (settings.divisor_override != 0) planes.divisor_override = 1;
-    x = on_planes(g, x, [&](ValueId v) { return g.apply(op, {v}, planes); });
+    if (!takes_each(planes.window))
+      x = on_planes(g, x, [&](ValueId v) { return g.apply(op, {v}, planes); });
+    if (takes_each(depth) && settings.divisor_override == 0) return x;
     settings.window = depth;
     return along_depth(g, x, [&](ValueId v) { return g.apply(op, {v}, settings); });
   }

@@ -12,6 +12,12 @@ inline ValueId planes_of(GraphBuilder& g, ValueId volume) {
   return g.apply("unfold_depth", {volume}, DepthWindow{});
 }
 
+// Whether a window takes each element by itself, so that pooling by it changes nothing.
+inline bool takes_each(Window w) {
+  w.dilation = {1, 1};
+  return w == Window{};
+}
+
 // Images [N D, C, H, W] as volumes of `samples` samples N.
 inline ValueId volume_of(GraphBuilder& g, ValueId planes, int64_t samples) {
   return g.apply("fold_depth", {planes},

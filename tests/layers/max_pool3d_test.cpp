@@ -20,6 +20,17 @@ TEST_CASE("max_pool3d pools planes, then along the depth") {
         "nn.MaxPool3d(kernel_size=3, stride=[1, 2, 2], padding=1, dilation=2, ceil_mode=True)");
 }
 
+TEST_CASE("max_pool3d leaves out a pass that changes nothing") {
+  CHECK(lowered("model: [{max_pool3d: [1, 2, 2]}]", real({2, 3, 5, 4, 6})) ==
+        "0.unfold_depth f32[10, 3, 4, 6] = unfold_depth(input)\n"
+        "0.max_pool f32[10, 3, 2, 3] = max_pool(0.unfold_depth)\n"
+        "0.fold_depth f32[2, 3, 5, 2, 3] = fold_depth(0.max_pool)\n");
+  CHECK(lowered("model: [{max_pool3d: [2, 1, 1]}]", real({2, 3, 5, 4, 6})) ==
+        "0.reshape f32[2, 3, 5, 24] = reshape(input)\n"
+        "0.max_pool f32[2, 3, 2, 24] = max_pool(0.reshape)\n"
+        "0.reshape f32[2, 3, 2, 4, 6] = reshape(0.max_pool)\n");
+}
+
 TEST_CASE("max_pool3d says what it takes") {
   CHECK(complaint(lowered("model: [{max_pool3d: 2}]", real({2, 3, 9, 7}))) ==
         "error: max_pool3d takes [N, channels, depth, height, width], not [2, 3, 9, 7]: use "
