@@ -12,12 +12,6 @@ namespace {
 constexpr size_t kFileHeader = 14;  // in front of the header whose size varies
 constexpr uint64_t kBitfields = 3;
 
-uint64_t little_endian_at(std::span<const std::byte> bytes, size_t at, size_t count) {
-  uint64_t out = 0;
-  for (size_t i = count; i-- > 0;) out = out << 8 | std::to_integer<uint64_t>(bytes[at + i]);
-  return out;
-}
-
 // The header's size: 12 (OS/2), or 40 and more (Windows); 0 if it is none of those that PIL reads.
 size_t header_size(std::span<const std::byte> bytes) {
   constexpr size_t kSizes[] = {12, 40, 52, 56, 64, 108, 124};

@@ -48,6 +48,13 @@ void check_image_size(uint64_t height, uint64_t width, size_t file_bytes, const 
 // For formats that can store an image of one color in a few bytes.
 inline constexpr uint64_t kPixelsOfAnyFile = uint64_t{1} << 24;
 
+// `count` bytes from `at` as a number, the lowest byte first. REQUIRES: there are so many bytes.
+inline uint64_t little_endian_at(std::span<const std::byte> bytes, size_t at, size_t count) {
+  uint64_t out = 0;
+  for (size_t i = count; i-- > 0;) out = out << 8 | std::to_integer<uint64_t>(bytes[at + i]);
+  return out;
+}
+
 // A black image whose size was checked.
 Image new_image(uint64_t height, uint64_t width);
 

@@ -41,9 +41,7 @@ std::optional<ImageSize> webp_size(std::span<const std::byte> bytes) {
   constexpr size_t kName = 12, kData = 20, kEnough = 30;
   if (bytes.size() < kEnough) return std::nullopt;
   const auto number = [&](size_t at, size_t count) {
-    int64_t out = 0;
-    for (size_t i = count; i-- > 0;) out = out << 8 | std::to_integer<int64_t>(bytes[at + i]);
-    return out;
+    return static_cast<int64_t>(little_endian_at(bytes, at, count));
   };
   const auto is = [&](size_t at, std::string_view text) {
     return std::memcmp(&bytes[at], text.data(), text.size()) == 0;

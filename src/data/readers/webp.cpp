@@ -26,7 +26,7 @@ std::string_view text_of(VP8StatusCode status) {
   }
 }
 
-// Of the file, as its header says.
+// What the header says about the pixels.
 uint64_t announced_bytes(std::span<const std::byte> bytes) {
   uint64_t out = 0;
   for (size_t i = 4; i-- > 0;) out = out << 8 | std::to_integer<uint64_t>(bytes[4 + i]);
