@@ -86,6 +86,19 @@ DPT_FORMULA int64_t ctc_length(const int32_t* labels, int64_t most, int64_t igno
   return out;
 }
 
+// The first of the sample's labels that is no class, or the blank; `length` if there is none.
+template <class T>
+DPT_FORMULA int64_t ctc_wrong_label(const CtcSample<T>& x) {
+  int64_t i = 0;
+  while (i < x.length && x.labels[i] >= 0 && x.labels[i] < x.classes && x.labels[i] != x.blank) ++i;
+  return i;
+}
+
+// What a sample's loss is multiplied by.
+DPT_FORMULA double ctc_factor(int64_t length, bool by_length) {
+  return by_length && length > 1 ? 1 / static_cast<double>(length) : 1;
+}
+
 // Numbers of double that ctc_loss and ctc_slopes need for a sample with at most `most` labels.
 DPT_FORMULA int64_t ctc_loss_numbers(int64_t most) { return 2 * (2 * most + 1); }
 DPT_FORMULA int64_t ctc_slopes_numbers(int64_t most, int64_t times) {

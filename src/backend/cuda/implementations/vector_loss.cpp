@@ -13,15 +13,15 @@ namespace {
 
 // The kernel of a loss, or of its gradient, over `terms` terms. term(args, context) makes the term;
 // divisor: index of that input; more: bytes of the workspace behind the partial sums.
-template <class Gradient, class F>
+template <class Term, class F>
 std::unique_ptr<Kernel> loss_of(const KernelQuery& q, int64_t terms, size_t divisor, F term,
                                 size_t more = 0) {
-  using Term = decltype(Gradient::term);
   if (is_gradient(q)) {
     DeviceContext::current().reserve(more);
     return enqueue([=](const KernelArgs& a, DeviceContext& c) {
       launch(c.stream,
-             Gradient{term(a, c, c.workspace), at<float>(a.in[divisor]), at<float>(a.out[0])},
+             VectorLossGradient<Term>{term(a, c, c.workspace), at<float>(a.in[divisor]),
+                                      at<float>(a.out[0])},
              terms);
     });
   }
@@ -44,35 +44,35 @@ std::unique_ptr<Kernel> gaussian_nll(const KernelQuery& q) {
   const auto s = settings<GaussianNll>(q);
   const int64_t targets = count(q.in[1]);
   const int64_t half = targets / std::max<int64_t>(1, q.in[1].shape[0]);
-  return loss_of<GaussianNllGradient>(q, targets, 2,
-                                      [=](const KernelArgs& a, DeviceContext&, std::byte*) {
-                                        return GaussianNllTerm{.y = at<float>(a.in[0]),
-                                                               .t = at<float>(a.in[1]),
-                                                               .targets = targets,
-                                                               .half = half,
-                                                               .log_variance = s.log_variance,
-                                                               .full = s.full,
-                                                               .eps = s.eps};
-                                      });
+  return loss_of<GaussianNllTerm>(q, targets, 2,
+                                  [=](const KernelArgs& a, DeviceContext&, std::byte*) {
+                                    return GaussianNllTerm{.y = at<float>(a.in[0]),
+                                                           .t = at<float>(a.in[1]),
+                                                           .targets = targets,
+                                                           .half = half,
+                                                           .log_variance = s.log_variance,
+                                                           .full = s.full,
+                                                           .eps = s.eps};
+                                  });
 }
 
 std::unique_ptr<Kernel> cosine_embedding(const KernelQuery& q) {
   const Shape y = q.in[0].shape;
   const double margin = settings<CosineEmbedding>(q).margin;
-  return loss_of<CosineEmbeddingGradient>(q, y[0], 2,
-                                          [=](const KernelArgs& a, DeviceContext&, std::byte*) {
-                                            return CosineEmbeddingTerm{.y = at<float>(a.in[0]),
-                                                                       .t = at<float>(a.in[1]),
-                                                                       .samples = y[0],
-                                                                       .width = y[2],
-                                                                       .margin = margin};
-                                          });
+  return loss_of<CosineEmbeddingTerm>(q, y[0], 2,
+                                      [=](const KernelArgs& a, DeviceContext&, std::byte*) {
+                                        return CosineEmbeddingTerm{.y = at<float>(a.in[0]),
+                                                                   .t = at<float>(a.in[1]),
+                                                                   .samples = y[0],
+                                                                   .width = y[2],
+                                                                   .margin = margin};
+                                      });
 }
 
 std::unique_ptr<Kernel> triplet_margin(const KernelQuery& q) {
   const Shape y = q.in[0].shape;
   const auto s = settings<TripletMargin>(q);
-  return loss_of<TripletMarginGradient>(
+  return loss_of<TripletMarginTerm>(
       q, y[0], 1, [=](const KernelArgs& a, DeviceContext&, std::byte*) {
         return TripletMarginTerm{
             .y = at<float>(a.in[0]),
@@ -103,8 +103,7 @@ std::unique_ptr<Kernel> ctc(const KernelQuery& q) {
                    .numbers = numbers,
                    .state = c.state};
   };
-  return loss_of<CtcGradient>(q, y[0], 2, term,
-                              sizeof(double) * static_cast<size_t>(y[0] * numbers));
+  return loss_of<CtcTerm>(q, y[0], 2, term, sizeof(double) * static_cast<size_t>(y[0] * numbers));
 }
 
 }  // namespace

@@ -28,24 +28,12 @@ struct GaussianNllTerm {
                                  static_cast<double>(t[k]), log_variance, full, eps);
   }
   DPT_HOST_DEVICE double operator()(int64_t k) const { return term(k).value; }
-};
-
-// Count: the targets.
-struct GaussianNllGradient {
-  GaussianNllTerm term;
-  const float* divisor;
-  float* dy;
-  template <class Visitor>
-  void touches(Visitor& v, int64_t) const {
-    term.touches(v);
-    v.reads(divisor, 1);
-    v.writes(dy, 2 * term.targets);
-  }
-  DPT_HOST_DEVICE void operator()(int64_t k) const {
-    const formula::GaussianTerm found = term.term(k);
-    const int64_t i = term.mean(k);
-    put(dy[i], found.mean_slope / static_cast<double>(*divisor));
-    put(dy[i + term.half], found.variance_slope / static_cast<double>(*divisor));
+  int64_t outputs() const { return 2 * targets; }
+  DPT_HOST_DEVICE void slopes(int64_t k, double divisor, float* dy) const {
+    const formula::GaussianTerm found = term(k);
+    const int64_t i = mean(k);
+    put(dy[i], found.mean_slope / divisor);
+    put(dy[i + half], found.variance_slope / divisor);
   }
 };
 
@@ -65,30 +53,17 @@ struct CosineEmbeddingTerm {
                                 margin)
         .value;
   }
-};
-
-// Count: the samples.
-struct CosineEmbeddingGradient {
-  CosineEmbeddingTerm term;
-  const float* divisor;
-  float* dy;
-  template <class Visitor>
-  void touches(Visitor& v, int64_t) const {
-    term.touches(v);
-    v.reads(divisor, 1);
-    v.writes(dy, 2 * term.samples * term.width);
-  }
-  DPT_HOST_DEVICE void operator()(int64_t n) const {
-    const float* const y = term.sample(n);
-    float* const to = dy + 2 * n * term.width;
-    const formula::Angle angle = formula::angle_of(y, term.width);
+  int64_t outputs() const { return 2 * samples * width; }
+  DPT_HOST_DEVICE void slopes(int64_t n, double divisor, float* dy) const {
+    const float* const its = sample(n);
+    float* const to = dy + 2 * n * width;
+    const formula::Angle angle = formula::angle_of(its, width);
     const double slope =
-        formula::cosine_term(angle, static_cast<double>(term.t[n]), term.margin).slope /
-        static_cast<double>(*divisor);
-    for (int64_t i = 0; i < term.width; ++i) {
-      const double a = static_cast<double>(y[i]), b = static_cast<double>(y[term.width + i]);
+        formula::cosine_term(angle, static_cast<double>(t[n]), margin).slope / divisor;
+    for (int64_t i = 0; i < width; ++i) {
+      const double a = static_cast<double>(its[i]), b = static_cast<double>(its[width + i]);
       put(to[i], slope * formula::cosine_slope(angle, a, angle.a, b));
-      put(to[term.width + i], slope * formula::cosine_slope(angle, b, angle.b, a));
+      put(to[width + i], slope * formula::cosine_slope(angle, b, angle.b, a));
     }
   }
 };
@@ -107,30 +82,17 @@ struct TripletMarginTerm {
     const double loss = formula::triplet_of(sample(n), width, settings).loss;
     return loss < 0 ? 0 : loss;
   }
-};
-
-// Count: the samples.
-struct TripletMarginGradient {
-  TripletMarginTerm term;
-  const float* divisor;
-  float* dy;
-  template <class Visitor>
-  void touches(Visitor& v, int64_t) const {
-    term.touches(v);
-    v.reads(divisor, 1);
-    v.writes(dy, 3 * term.samples * term.width);
-  }
-  DPT_HOST_DEVICE void operator()(int64_t n) const {
-    const float* const y = term.sample(n);
-    float* const to = dy + 3 * n * term.width;
-    const formula::Triplet triplet = formula::triplet_of(y, term.width, term.settings);
-    for (int64_t i = 0; i < term.width; ++i) {
-      formula::TripletSlopes slopes;
-      if (!(triplet.loss < 0))
-        slopes = formula::triplet_slopes(y, term.width, i, triplet, term.settings);
-      put(to[i], slopes.anchor / static_cast<double>(*divisor));
-      put(to[term.width + i], slopes.positive / static_cast<double>(*divisor));
-      put(to[2 * term.width + i], slopes.negative / static_cast<double>(*divisor));
+  int64_t outputs() const { return 3 * samples * width; }
+  DPT_HOST_DEVICE void slopes(int64_t n, double divisor, float* dy) const {
+    const float* const its = sample(n);
+    float* const to = dy + 3 * n * width;
+    const formula::Triplet triplet = formula::triplet_of(its, width, settings);
+    for (int64_t i = 0; i < width; ++i) {
+      formula::TripletSlopes found;
+      if (!(triplet.loss < 0)) found = formula::triplet_slopes(its, width, i, triplet, settings);
+      put(to[i], found.anchor / divisor);
+      put(to[width + i], found.positive / divisor);
+      put(to[2 * width + i], found.negative / divisor);
     }
   }
 };
@@ -165,50 +127,53 @@ struct CtcTerm {
             blank};
   }
   DPT_HOST_DEVICE bool valid(const formula::CtcSample<float>& x) const {
-    for (int64_t i = 0; i < x.length; ++i)
-      if (x.labels[i] < 0 || x.labels[i] >= classes || x.labels[i] == blank) {
-        state->bad = 1;
-        return false;
-      }
-    return true;
-  }
-  DPT_HOST_DEVICE double factor(int64_t length) const {
-    return by_length && length > 1 ? 1 / static_cast<double>(length) : 1;
+    if (formula::ctc_wrong_label(x) == x.length) return true;
+    state->bad = 1;
+    return false;
   }
   DPT_HOST_DEVICE double operator()(int64_t n) const {
     const formula::CtcSample<float> x = sample(n);
     if (!valid(x)) return 0;
     const double loss = formula::ctc_loss(x, memory_of(n));
-    return zero_infinity && loss == -formula::kNever ? 0 : loss * factor(x.length);
+    return zero_infinity && loss == -formula::kNever
+               ? 0
+               : loss * formula::ctc_factor(x.length, by_length);
+  }
+  int64_t outputs() const { return samples * times * classes; }
+  DPT_HOST_DEVICE void slopes(int64_t n, double divisor, float* dy) const {
+    const formula::CtcSample<float> x = sample(n);
+    float* const to = dy + n * times * classes;
+    if (valid(x)) {
+      formula::ctc_slopes(x, formula::ctc_factor(x.length, by_length) / divisor, zero_infinity,
+                          memory_of(n), to);
+      return;
+    }
+    for (int64_t i = 0; i < times * classes; ++i) put(to[i], 0.0);
   }
 };
 
-// Count: the samples.
-struct CtcGradient {
-  CtcTerm term;
+// The gradient of a loss whose term has outputs(), how many elements dy has, and slopes(). Count:
+// the terms.
+template <class Term>
+struct VectorLossGradient {
+  Term term;
   const float* divisor;
   float* dy;
   template <class Visitor>
   void touches(Visitor& v, int64_t) const {
     term.touches(v);
     v.reads(divisor, 1);
-    v.writes(dy, term.samples * term.times * term.classes);
+    v.writes(dy, term.outputs());
   }
-  DPT_HOST_DEVICE void operator()(int64_t n) const {
-    const formula::CtcSample<float> x = term.sample(n);
-    float* const to = dy + n * term.times * term.classes;
-    if (term.valid(x)) {
-      formula::ctc_slopes(x, term.factor(x.length) / static_cast<double>(*divisor),
-                          term.zero_infinity, term.memory_of(n), to);
-      return;
-    }
-    for (int64_t i = 0; i < term.times * term.classes; ++i) put(to[i], 0.0);
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    term.slopes(i, static_cast<double>(*divisor), dy);
   }
 };
 
 using VectorLossKernels =
-    KernelList<PartialSums<GaussianNllTerm>, GaussianNllGradient, PartialSums<CosineEmbeddingTerm>,
-               CosineEmbeddingGradient, PartialSums<TripletMarginTerm>, TripletMarginGradient,
-               PartialSums<CtcTerm>, CtcGradient>;
+    KernelList<PartialSums<GaussianNllTerm>, VectorLossGradient<GaussianNllTerm>,
+               PartialSums<CosineEmbeddingTerm>, VectorLossGradient<CosineEmbeddingTerm>,
+               PartialSums<TripletMarginTerm>, VectorLossGradient<TripletMarginTerm>,
+               PartialSums<CtcTerm>, VectorLossGradient<CtcTerm>>;
 
 }  // namespace dpt::cuda

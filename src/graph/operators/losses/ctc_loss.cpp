@@ -51,26 +51,20 @@ formula::CtcSample<T> sample_of(const KernelArgs& args, int64_t n, const Ctc& s)
   const Shape& y = args.in[0].desc.shape;
   const int64_t most = args.in[1].desc.shape[1];
   const int32_t* const labels = args.in[1].as<const int32_t>().data() + n * most;
-  const int64_t length = formula::ctc_length(labels, most, s.ignore_index);
-  for (int64_t i = 0; i < length; ++i)
-    if (labels[i] < 0 || labels[i] >= y[2] || labels[i] == s.blank)
-      fail(Fault::data, "label {} of sample {} in its batch is {}", labels[i], n,
-           labels[i] == s.blank
-               ? fmt::format("the blank of ctc_loss: if it is padding, write ignore_index: {}; "
-                             "otherwise choose another blank",
-                             labels[i])
-               : fmt::format("not in [0, {}); write its padding as ignore_index", y[2]));
-  return {.scores = args.in[0].as<const T>().data() + n * y[1] * y[2],
-          .times = y[1],
-          .classes = y[2],
-          .labels = labels,
-          .length = length,
-          .blank = s.blank};
-}
-
-// What a sample's loss is multiplied by.
-double factor_of(int64_t length, const Ctc& s) {
-  return s.by_length ? 1 / static_cast<double>(std::max<int64_t>(1, length)) : 1;
+  const formula::CtcSample<T> out{.scores = args.in[0].as<const T>().data() + n * y[1] * y[2],
+                                  .times = y[1],
+                                  .classes = y[2],
+                                  .labels = labels,
+                                  .length = formula::ctc_length(labels, most, s.ignore_index),
+                                  .blank = s.blank};
+  if (const int64_t i = formula::ctc_wrong_label(out); i < out.length)
+    fail(Fault::data, "label {} of sample {} in its batch is {}", labels[i], n,
+         labels[i] == s.blank
+             ? fmt::format("the blank of ctc_loss: if it is padding, write ignore_index: {}; "
+                           "otherwise choose another blank",
+                           labels[i])
+             : fmt::format("not in [0, {}); write its padding as ignore_index", y[2]));
+  return out;
 }
 
 void forward(const KernelArgs& args, const std::any& attrs) {
@@ -82,7 +76,8 @@ void forward(const KernelArgs& args, const std::any& attrs) {
     for (int64_t n = 0; n < args.in[0].desc.shape[0]; ++n) {
       const formula::CtcSample<T> sample = sample_of<T>(args, n, s);
       const double loss = formula::ctc_loss(sample, memory.data());
-      if (!s.zero_infinity || !std::isinf(loss)) sum += loss * factor_of(sample.length, s);
+      if (!s.zero_infinity || !std::isinf(loss))
+        sum += loss * formula::ctc_factor(sample.length, s.by_length);
     }
     args.out[0].as<double>()[0] = sum / static_cast<double>(args.in[2].as<const T>()[0]);
   });
@@ -97,8 +92,9 @@ void backward(const KernelArgs& args, const std::any& attrs) {
     const double divisor = static_cast<double>(args.in[2].as<const T>()[0]);
     for (int64_t n = 0; n < y[0]; ++n) {
       const formula::CtcSample<T> sample = sample_of<T>(args, n, s);
-      formula::ctc_slopes(sample, factor_of(sample.length, s) / divisor, s.zero_infinity,
-                          memory.data(), args.out[0].as<T>().data() + n * y[1] * y[2]);
+      formula::ctc_slopes(sample, formula::ctc_factor(sample.length, s.by_length) / divisor,
+                          s.zero_infinity, memory.data(),
+                          args.out[0].as<T>().data() + n * y[1] * y[2]);
     }
   });
 }
