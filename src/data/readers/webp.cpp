@@ -26,11 +26,9 @@ std::string_view text_of(VP8StatusCode status) {
   }
 }
 
-// What the header says about the pixels.
+// The size of the whole file that its header announces.
 uint64_t announced_bytes(std::span<const std::byte> bytes) {
-  uint64_t out = 0;
-  for (size_t i = 4; i-- > 0;) out = out << 8 | std::to_integer<uint64_t>(bytes[4 + i]);
-  return out + 8;
+  return little_endian_at(bytes, 4, 4) + 8;
 }
 
 }  // namespace
