@@ -50,8 +50,9 @@ struct LossType : RegistryEntry {
   // Whether the loss is the mean negative log-likelihood of the target classes, whose exponential
   // is the perplexity. Null: it is not.
   bool (*mean_likelihood)(const std::any& settings) = nullptr;
-  // What is wrong with the targets of a sample, which are either values or labels, to follow
-  // "sample 3": "has the target 2, but ...". Empty: nothing. Null: all targets are accepted.
+  // Checks the targets of a sample, which are either values or labels. Returns the end of a message
+  // that begins with "sample 3": "has the target 2, but ...". Empty: they are right. Null: all
+  // targets are accepted.
   std::string (*target_problem)(const std::any& settings, std::span<const float> values,
                                 std::span<const int32_t> labels) = nullptr;
   // What the loss requires of the model's outputs, and a remedy. Shown if the loss is not finite
