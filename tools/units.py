@@ -1,31 +1,44 @@
 #!/usr/bin/env python3
-"""Groups source files into compilation units, each of which includes several files.
+"""Makes compilation units that hold several source files each.
 
 Most of a file's compile time goes to its headers, which a unit parses and instantiates only once. This is for
 one-time builds (meson's option folder_units): after a change, a whole unit is compiled again.
 
-Two files share a unit if none declares a name for itself, in an unnamed namespace or as an alias, that the other
-uses or that a header of the other alone declares. So every name has the same meaning in the unit as in the file.
+Every name has the same meaning in a unit as in the file. A name that a file declares for itself, in an unnamed
+namespace or as an alias, gets the file's name behind it if other files of the unit, or their headers, have that name,
+too: infer_in_split. It cannot if the file also has a member of that name. Then the files are in separate units.
 
-Usage: tools/units.py FOLDER PREFIX FILE...
-Writes FOLDER/PREFIX_N.cpp and prints these paths."""
+Usage: tools/units.py --group FILE...       prints a line for each unit: its files, separated by tabs
+       tools/units.py --write UNIT FILE...  writes the unit of these files, and UNIT.d, which names what it depends on
+"""
 
+import collections
 import os
 import re
 import sys
 
 MOST_FILES = 40
 MOST_LINES = 4500  # so that the last one to be compiled does not take long
-MACROS = {'TEST_CASE', 'TEST_CASE_TEMPLATE', 'TYPE_TO_STRING', 'static_assert'}
+# What may stand where a function's name does.
+NO_NAMES = {'TEST_CASE', 'TEST_CASE_TEMPLATE', 'TYPE_TO_STRING', 'static_assert', 'alignas', 'catch', 'decltype',
+            'noexcept'}
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+# What is not code: comments and literals. A quote between two digits only separates them.
+LITERAL = (r'(R"(\w*)\(.*?\)\2"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*.*?\*/)')
+
+
+def pieces(text):
+    """Pairs of a piece of the text, and whether it is code."""
+    parts = re.split(LITERAL, text, flags=re.S)
+    for i, part in enumerate(parts):
+        if i % 3 < 2 and part:
+            yield part, i % 3 == 0
 
 
 def plain(text):
     """Without comments, literals and directives."""
-    text = re.sub(r'R"(\w*)\(.*?\)\1"', '""', text, flags=re.S)
-    text = re.sub(r"(?<=[0-9a-fA-F])'(?=[0-9a-fA-F])", '', text)
-    text = re.sub(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*.*?\*/',
-                  lambda m: '""' if m[0][0] == '"' else '0' if m[0][0] == "'" else '', text, flags=re.S)
+    blank = {'"': '""', 'R': '""', "'": '0', '/': ''}
+    text = ''.join(p if code else blank[p[0]] for p, code in pieces(text))
     return re.sub(r'(?m)^#(?:.*\\\n)*.*$', '', text)
 
 
@@ -44,41 +57,70 @@ def declared(statement):
     return {m[1] for part in bare.split(',') if (m := re.search(r'(\w+)\s*(?:=.*)?$', part, re.S))}
 
 
-class Unit:
-    """One file, or several. own: names declared for itself; public: other ones of namespaces; used: all but members."""
+def declarations(text):
+    """Names that a plain text declares: those for itself, and other ones of namespaces."""
+    own, public = set(), set()
+    scopes, statement = [], ''  # a scope: 'unnamed', 'named', or '' for anything but a namespace
+    for token in re.findall(r'[{};]|[^{};]+', text):
+        outside = all(scopes)
+        if token not in '{};':
+            statement += token if outside else ''
+            continue
+        if outside:
+            alone = 'unnamed' in scopes or re.match(r'\s*(static|const|constexpr|using|namespace)\b', statement)
+            (own if alone else public).update(declared(statement) - NO_NAMES)
+        if token == '{':
+            head = re.search(r'\bnamespace\b([\s\w:]*)$', statement) if outside else None
+            scopes.append(('named' if head[1].strip() else 'unnamed') if head else '')
+            statement = '' if head else statement + '{}' if outside else statement
+        elif token == '}' and scopes:
+            if scopes.pop() or all(scopes) and re.search(r'\)[^=]*\{\}\s*$', statement):
+                statement = ''
+        elif token == ';' and outside:
+            statement = ''
+    return {n for n in own if len(n) > 1}, public
+
+
+def members(text):
+    """Names behind '.', '->' and '::', but not those of designated initializers, as in {.infer = infer}."""
+    found = re.findall(r'([{,(]?)\s*(->|::|\.)\s*(\w+)', text)
+    return {name for before, mark, name in found if mark != '.' or not before}
+
+
+class File:
+    """own: names declared for itself; free: those of them that the unit may change; public: other ones of namespaces;
+    used: all but members."""
 
     def __init__(self, path):
         with open(path, encoding='utf-8') as f:
-            text = f.read()
-        self.files, self.lines, self.headers = [path], text.count('\n'), set()
-        self.includes = re.findall(r'(?m)^#include "(.*)"', text)
-        text = plain(text)
-        self.own, self.public = set(), set()
+            self.text = f.read()
+        self.path, self.lines, self.headers = path, self.text.count('\n'), set()
+        self.includes = re.findall(r'(?m)^#include "(.*)"', self.text)
+        text = plain(self.text)
+        self.own, self.public = declarations(text)
+        # All names of that namespace would be in the unit's other files, too.
+        self.alone = bool(re.search(r'\busing namespace (?!std\b)', text))
         self.used = set(re.findall(r'(?<![\w.:])[A-Za-z_]\w*', text))
-        scopes, statement = [], ''  # a scope: 'unnamed', 'named', or '' for anything but a namespace
-        for token in re.findall(r'[{};]|[^{};]+', text):
-            outside = all(scopes)
-            if token not in '{};':
-                statement += token if outside else ''
-                continue
-            if outside:
-                alone = 'unnamed' in scopes or re.match(r'\s*(static|const|constexpr|using|namespace)\b', statement)
-                (self.own if alone else self.public).update(declared(statement) - MACROS)
-            if token == '{':
-                head = re.search(r'\bnamespace\b([\s\w:]*)$', statement) if outside else None
-                scopes.append(('named' if head[1].strip() else 'unnamed') if head else '')
-                statement = '' if head else statement + '{}' if outside else statement
-            elif token == '}' and scopes:
-                if scopes.pop() or all(scopes) and re.search(r'\)[^=]*\{\}\s*$', statement):
-                    statement = ''
-            elif token == ';' and outside:
-                statement = ''
-        self.own = {n for n in self.own if len(n) > 1}
+        self.free = set()
+        if path.endswith('.cpp'):
+            # A method may call another by its bare name, which only its class declares.
+            header = path[:-len('cpp')] + 'h'
+            methods = File(header).used if os.path.exists(header) else set()
+            self.free = self.own - members(text) - methods
+
+
+class Unit:
+    """Several files. fixed: names of theirs that stay as they are, declared for one file; taken: those used."""
+
+    def __init__(self, file):
+        self.files, self.lines, self.headers = [file], file.lines, set(file.headers)
+        self.fixed, self.taken = file.own - file.free, file.used - file.free
+        self.alone = file.alone
 
     def add(self, other):
         self.files += other.files
         self.lines += other.lines
-        for mine, its in ((self.own, other.own), (self.used, other.used), (self.headers, other.headers)):
+        for mine, its in ((self.fixed, other.fixed), (self.taken, other.taken), (self.headers, other.headers)):
             mine |= its
 
 
@@ -86,29 +128,36 @@ class Headers:
     """What the project's headers declare, each read once."""
 
     def __init__(self):
-        self.units = {}
+        self.files = {}
 
-    def closure(self, unit, seen):
-        """Adds to seen all headers that the unit's file includes, by way of others as well."""
-        for name in unit.includes:
-            for folder in (os.path.dirname(unit.files[0]), os.path.join(ROOT, 'src'), os.path.join(ROOT, 'tests')):
+    def closure(self, file, seen):
+        """Adds to seen all headers that the file includes, by way of others as well."""
+        for name in file.includes:
+            for folder in (os.path.dirname(file.path), os.path.join(ROOT, 'src'), os.path.join(ROOT, 'tests')):
                 path = os.path.normpath(os.path.join(folder, name))
                 if path in seen:
                     break
                 if os.path.exists(path):
                     seen.add(path)
-                    if path not in self.units:
-                        self.units[path] = Unit(path)
-                    self.closure(self.units[path], seen)
+                    if path not in self.files:
+                        self.files[path] = File(path)
+                    self.closure(self.files[path], seen)
                     break
         return seen
 
     def names(self, paths):
-        return set().union(*(self.units[p].own | self.units[p].public for p in paths))
+        return set().union(*(self.files[p].own | self.files[p].public for p in paths))
 
     def clash(self, a, b):
-        """Whether a declares for itself what b means something else by."""
-        return bool(a.own & b.used or a.own & self.names(b.headers - a.headers))
+        """Whether a declares for itself, and cannot change, what b means something else by."""
+        return bool(a.alone or a.fixed & b.taken or a.fixed & self.names(b.headers - a.headers))
+
+
+def read(paths, headers):
+    out = [File(os.path.realpath(p)) for p in paths]
+    for file in out:
+        file.headers = headers.closure(file, set())
+    return out
 
 
 def join(units, headers):
@@ -125,24 +174,48 @@ def join(units, headers):
     return out
 
 
-def main():
-    folder, prefix, files = sys.argv[1], sys.argv[2], [os.path.realpath(f) for f in sys.argv[3:]]
-    headers, by_folder = Headers(), {}
-    for f in files:
-        unit = Unit(f)
-        unit.headers = headers.closure(unit, set())
-        by_folder.setdefault(os.path.dirname(f), []).append(unit)
+def group(paths):
+    headers, by_folder = Headers(), collections.defaultdict(list)
+    for file in read(paths, headers):
+        by_folder[os.path.dirname(file.path)].append(Unit(file))
     # Files of a folder include the same headers; what is left over joins whatever has room.
-    units = join([unit for inside in by_folder.values() for unit in join(inside, headers)], headers)
-    for i, unit in enumerate(units):
-        # From the unit's folder, so that the units of two clones are equal, and ccache compiles them once.
-        text = ''.join(f'#include "{os.path.relpath(f, os.path.realpath(folder))}"\n' for f in unit.files)
-        path = os.path.join(folder, f'{prefix}_{i}.cpp')
-        if not os.path.exists(path) or open(path, encoding='utf-8').read() != text:
-            with open(path, 'w', encoding='utf-8') as out:
-                out.write(text)
-        print(path)
+    for unit in join([unit for inside in by_folder.values() for unit in join(inside, headers)], headers):
+        print('\t'.join(f.path for f in unit.files))
+
+
+def in_unit(file, names, folder):
+    """The file's text with these names changed, and with includes that are right in the unit's folder."""
+    def include(m):
+        path = os.path.join(os.path.dirname(file.path), m[1])
+        return f'#include "{os.path.relpath(path, folder)}"' if os.path.exists(path) else m[0]
+    text = re.sub(r'(?m)^#include "(.*)"', include, file.text)
+    if names:
+        pattern = re.compile(r'(?<![\w.])(' + '|'.join(sorted(names)) + r')\b')
+        text = ''.join(pattern.sub(lambda m: names[m[0]], p) if code else p for p, code in pieces(text))
+    # From where the compiler runs, so that the units of two clones are equal, and ccache compiles them once.
+    return f'#line 1 "{os.path.relpath(file.path)}"\n{text}\n'
+
+
+def write(unit, paths):
+    headers, out = Headers(), ''
+    files = read(paths, headers)
+    stem = lambda file: os.path.basename(file.path)[:-len('.cpp')]
+    stems = collections.Counter(stem(f) for f in files)
+    for file in files:
+        others = [f for f in files if f is not file]
+        taken = set().union(*(f.own | f.used | headers.names(f.headers - file.headers) for f in others))
+        folder = os.path.basename(os.path.dirname(file.path)) + '_' if stems[stem(file)] > 1 else ''
+        names = {n: f'{n}_in_{folder}{stem(file)}' for n in file.free & taken}
+        out += in_unit(file, names, os.path.dirname(os.path.realpath(unit)))
+    with open(unit, 'w', encoding='utf-8') as f:
+        f.write(out)
+    with open(unit + '.d', 'w', encoding='utf-8') as f:
+        depends = sorted(set(paths).union(*(file.headers for file in files)))
+        f.write(f'{unit}: ' + ' '.join(p.replace(' ', '\\ ') for p in depends) + '\n')
 
 
 if __name__ == '__main__':
-    main()
+    if sys.argv[1] == '--group':
+        group(sys.argv[2:])
+    else:
+        write(sys.argv[2], sys.argv[3:])

@@ -14,7 +14,8 @@
 namespace dpt {
 namespace {
 
-using namespace golden;
+using golden::at, golden::close, golden::content, golden::Document, golden::fill, golden::in_double,
+    golden::number, golden::read_fixture, golden::Tensor, golden::tensor;
 
 HostTensor& value(std::vector<HostTensor>& values, ValueId v) {
   return values[static_cast<size_t>(v)];
