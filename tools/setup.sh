@@ -47,7 +47,8 @@ for word in "$@"; do
     --no-sudo) no_sudo=true ;;
     -y | --yes) yes=true ;;
     --clang) packages="$packages
-clang:the second compiler" ;;
+clang:the second compiler
+lld:its linker" ;;
     --style) packages="$packages
 clang-format:formatting of C++ files
 clang-tidy:checks of C++ files
