@@ -6,6 +6,7 @@
 
 #include <any>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +18,13 @@
 namespace dpt {
 
 struct OptimizerStep;  // graph/optimizer_step.h
+
+// The momentum or beta1 of step t = 1, 2, ... that a schedule sets, for each step up to the present
+// one. Empty: the schedule sets none, and the optimizer's own counts.
+using Momenta = std::function<double(int64_t t)>;
+inline double momentum_of(const Momenta& momenta, int64_t t, double own) {
+  return momenta ? momenta(t) : own;
+}
 
 struct OptimizerType : RegistryEntry {
   // PyTorch's names of the optimizer's states, as used in checkpoints: {"exp_avg", "exp_avg_sq"}. A
@@ -32,13 +40,12 @@ struct OptimizerType : RegistryEntry {
   // The settings with another learning rate and, unless empty, another weight decay. REQUIRES: no
   // weight decay for an optimizer that has none.
   std::any (*with)(const std::any& settings, double lr, std::optional<double> weight_decay);
-  // The scalars of step t = 1, 2, ... at learning rate lr. momentum: set by the schedule; replaces
-  // the momentum or beta1 of the settings.
-  OptimizerStep (*step)(const std::any& settings, int64_t t, double lr,
-                        std::optional<double> momentum);
+  // The scalars of step t = 1, 2, ... at learning rate lr. momenta: replace the momentum or beta1
+  // of the settings. Does not allocate.
+  OptimizerStep (*step)(const std::any& settings, int64_t t, double lr, const Momenta& momenta);
   // The optimizer as a Python expression for PyTorch: "optim.Adam(model.parameters(), lr=0.01)".
   std::string (*torch)(const std::any& settings);
-  bool has_momentum = false;  // has a momentum or beta1, which one_cycle can change
+  bool has_momentum = false;  // has a momentum or beta1, which schedules can change
 };
 
 std::span<const OptimizerType> optimizer_table();  // generated from optim/meson.build

@@ -54,6 +54,7 @@ class Worker : private StepLoop {
         schedule_(std::make_unique<GroupSchedules>(
             session_.settings.spec.schedule, session_.parameter_groups.rates,
             by_step_ ? session_.length.steps : session_.length.epochs)),
+        cycles_momentum_(session_.settings.cycles_momentum()),
         scaler_(session_.precision.scaler),
         evaluations_(session_),
         time_limit_(session_.settings.spec.minutes),
@@ -344,12 +345,23 @@ class Worker : private StepLoop {
   int64_t updates() const override { return out_.steps - scaler_.skipped(); }
   int64_t interval(int64_t updates) const { return by_step_ ? updates : epoch_; }
   std::span<const OptimizerStep> update(int64_t updates) override {
-    const int64_t k = interval(updates);
+    const int64_t k = interval(updates), t = updates + 1;
+    Momenta momenta;
+    if (cycles_momentum_)
+      momenta = [this, t](int64_t earlier) {
+        return *schedule_->momentum(interval_of(earlier, t));
+      };
     update_.clear();
     for (const ParameterGroup& group : session_.parameter_groups.groups)
-      update_.push_back(session_.settings.optimizer->step(
-          group.settings, updates + 1, schedule_->lr(k, group.rate), schedule_->momentum(k)));
+      update_.push_back(session_.settings.optimizer->step(group.settings, t,
+                                                          schedule_->lr(k, group.rate), momenta));
     return update_;
+  }
+  // The interval of an update up to the present one; both count from 1. The epoch of earlier ones
+  // is that of a run without skipped steps.
+  int64_t interval_of(int64_t earlier, int64_t present) const {
+    if (by_step_ || earlier == present) return interval(earlier - 1);
+    return std::min(epoch_, (earlier - 1) / session_.batches.train->steps());
   }
 
   bool next(StepInput& input) override {
@@ -459,6 +471,7 @@ class Worker : private StepLoop {
   bool by_step_;
   double lr_ = 0;
   std::unique_ptr<GroupSchedules> schedule_;
+  bool cycles_momentum_;
   GradientScaler scaler_;
   Evaluations evaluations_;
   TimeLimit time_limit_;

@@ -14,7 +14,7 @@ OptimizerStep step_of(std::string_view name, const std::string& settings, int64_
   SourceFile file{"settings", settings};
   Diagnostics d;
   const Choice c = golden::choice(optimizer_registry(), name, read_yaml(file, d));
-  return static_cast<const OptimizerType*>(c.what)->step(c.settings, t, lr, std::nullopt);
+  return static_cast<const OptimizerType*>(c.what)->step(c.settings, t, lr, {});
 }
 
 // The formula alone: ONNX's step T = 0 has no correction of the moments, which torch's every step

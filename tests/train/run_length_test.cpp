@@ -54,4 +54,19 @@ TEST_CASE("a run that steps ended is trained on with more, and says which key to
   same(run_spec(kFiveSteps, with(how, {"steps=8"})), rest);
 }
 
+// The product of n_adam's momenta depends on all that the schedule has set.
+TEST_CASE("a run whose schedule cycles the momentum of n_adam is trained on") {
+  for (const char* interval : {"step", "epoch"}) {
+    CAPTURE(interval);
+    const Folder folder;
+    const Words how = {"cores=1", "evaluate=false", "optimizer={n_adam: 0.01}",
+                       "schedule={cyclic: {base_lr: 0.001, max_lr: 0.01, step_size_up: 3}, "
+                       "interval: " +
+                           std::string(interval) + "}"};
+    REQUIRE(run_spec_in({folder.path()}, kFiveSteps, with(how, {"epochs=1"})).code == 0);
+    const Ran rest = run_spec_in({folder.path(), "auto"}, kFiveSteps, with(how, {"epochs=3"}));
+    same(run_spec(kFiveSteps, with(how, {"epochs=3"})), rest);
+  }
+}
+
 }  // namespace dpt

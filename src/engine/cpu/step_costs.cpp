@@ -63,7 +63,7 @@ class StepPieces {
       order_ = session.data.train_rows;
     // A learning rate of 0 keeps the weights finite, however many steps are measured.
     for (const ParameterGroup& group : session.parameter_groups.groups)
-      formulas_.push_back(session.settings.optimizer->step(group.settings, 1, 0, std::nullopt));
+      formulas_.push_back(session.settings.optimizer->step(group.settings, 1, 0, {}));
     step_ = {.rows = &rows_, .order = order_, .update = formulas_};
     sums_before_update_ =
         std::ranges::count(session.plan.update, Quantity::squares, &PlanStep::quantity) > 0;

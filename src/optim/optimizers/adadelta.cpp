@@ -31,7 +31,7 @@ struct Adadelta {
 
   std::vector<std::string> states(bool) const { return {"square_avg", "acc_delta"}; }
 
-  formula::Adadelta<double> step(int64_t, double rate, std::optional<double>) const {
+  formula::Adadelta<double> step(int64_t, double rate, const Momenta&) const {
     return {.lr = rate,
             .rho = rho,
             .one_minus_rho = 1 - rho,

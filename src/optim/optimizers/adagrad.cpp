@@ -38,7 +38,7 @@ struct Adagrad {
   std::vector<std::string> states(bool) const { return {"sum"}; }
   double initial_state() const { return initial_accumulator_value; }
 
-  formula::Adagrad<double> step(int64_t t, double rate, std::optional<double>) const {
+  formula::Adagrad<double> step(int64_t t, double rate, const Momenta&) const {
     return {.clr = rate / (1 + static_cast<double>(t - 1) * lr_decay),
             .eps = eps,
             .weight_decay = weight_decay,

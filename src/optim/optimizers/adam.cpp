@@ -15,8 +15,8 @@ struct Adam : AdamSettings {
     return add_keys(table, "L2 penalty, added to the gradient");
   }
 
-  formula::Adam<double> step(int64_t t, double rate, std::optional<double> cycled) const {
-    formula::Adam<double> scalars = moments(t, rate, cycled);
+  formula::Adam<double> step(int64_t t, double rate, const Momenta& momenta) const {
+    formula::Adam<double> scalars = moments(t, rate, momenta);
     scalars.weight_decay = weight_decay;
     return scalars;
   }

@@ -44,8 +44,8 @@ struct AdamSettings {
   }
 
   // The scalars without weight decay.
-  formula::Adam<double> moments(int64_t t, double rate, std::optional<double> cycled) const {
-    const double beta1 = cycled.value_or(betas[0]), beta2 = betas[1];
+  formula::Adam<double> moments(int64_t t, double rate, const Momenta& momenta) const {
+    const double beta1 = momentum_of(momenta, t, betas[0]), beta2 = betas[1];
     const auto steps = static_cast<double>(t);
     return {.step_size = rate / (1 - std::pow(beta1, steps)),
             .one_minus_beta1 = 1 - beta1,

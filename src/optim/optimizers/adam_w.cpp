@@ -20,8 +20,8 @@ struct AdamW : AdamSettings {
         table, "decoupled weight decay: each step multiplies weights by 1 - lr * weight_decay");
   }
 
-  formula::Adam<double> step(int64_t t, double rate, std::optional<double> cycled) const {
-    formula::Adam<double> scalars = moments(t, rate, cycled);
+  formula::Adam<double> step(int64_t t, double rate, const Momenta& momenta) const {
+    formula::Adam<double> scalars = moments(t, rate, momenta);
     scalars.keep = 1 - rate * weight_decay;
     return scalars;
   }

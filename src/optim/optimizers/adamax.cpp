@@ -41,8 +41,8 @@ struct Adamax {
 
   std::vector<std::string> states(bool) const { return {"exp_avg", "exp_inf"}; }
 
-  formula::Adamax<double> step(int64_t t, double rate, std::optional<double> cycled) const {
-    const double beta1 = cycled.value_or(betas[0]);
+  formula::Adamax<double> step(int64_t t, double rate, const Momenta& momenta) const {
+    const double beta1 = momentum_of(momenta, t, betas[0]);
     return {.clr = rate / (1 - std::pow(beta1, static_cast<double>(t))),
             .one_minus_beta1 = 1 - beta1,
             .beta2 = betas[1],

@@ -21,6 +21,8 @@ struct NAdam {
   bool decoupled_weight_decay = false;
   bool maximize = false;
 
+  static constexpr bool kHasMomentum = true;
+
   template <class Table = KeyTable<NAdam>>
   static Table keys(Table table = {}) {
     using S = NAdam;
@@ -48,30 +50,31 @@ struct NAdam {
   std::vector<std::string> states(bool) const { return {"exp_avg", "exp_avg_sq"}; }
 
   // The momentum of step t, where decay is 0.96^(t * momentum_decay).
-  double mu(double decay) const { return betas[0] * (1 - decay / 2); }
+  static double mu(double beta1, double decay) { return beta1 * (1 - decay / 2); }
 
   // The product of the momenta of steps 1 to t. PyTorch keeps it as a state. It may be computed
   // anew in each step since it soon has no effect on 1 - product: with a beta of 0.99 after some
   // 4,000 steps.
-  double mu_product(int64_t t) const {
+  double mu_product(int64_t t, const Momenta& momenta) const {
     constexpr double kNoEffect = 1e-17;
     const double decay_of_step = std::pow(0.96, momentum_decay);
     double product = 1, decay = 1;
     for (int64_t i = 1; i <= t && product > kNoEffect; ++i) {
       decay *= decay_of_step;
-      product *= mu(decay);
+      product *= mu(momentum_of(momenta, i, betas[0]), decay);
     }
     return product;
   }
 
-  formula::NAdam<double> step(int64_t t, double rate, std::optional<double>) const {
+  formula::NAdam<double> step(int64_t t, double rate, const Momenta& momenta) const {
     const auto steps = static_cast<double>(t);
-    const double now = mu(std::pow(0.96, steps * momentum_decay));
-    const double next = mu(std::pow(0.96, (steps + 1) * momentum_decay));
-    const double product = mu_product(t);
+    const double beta1 = momentum_of(momenta, t, betas[0]);
+    const double now = mu(beta1, std::pow(0.96, steps * momentum_decay));
+    const double next = mu(beta1, std::pow(0.96, (steps + 1) * momentum_decay));
+    const double product = mu_product(t, momenta);
     return {.gradient_step = rate * (1 - now) / (1 - product),
             .average_step = rate * next / (1 - product * next),
-            .one_minus_beta1 = 1 - betas[0],
+            .one_minus_beta1 = 1 - beta1,
             .beta2 = betas[1],
             .one_minus_beta2 = 1 - betas[1],
             .correction2 = 1 - std::pow(betas[1], steps),

@@ -41,8 +41,7 @@ class TorchArguments {
 //   template <class Table = KeyTable<Settings>> static Table keys(Table table = {}), which adds the
 //     optimizer's arguments in PyTorch to a KeyTable or to TorchArguments, lr first;
 //   std::vector<std::string> states(bool cycles_momentum) const;
-//   step(int64_t t, double lr, std::optional<double> momentum) const, returning a formula's
-//   scalars.
+//   step(int64_t t, double lr, const Momenta& momenta) const, returning a formula's scalars.
 // Optional: double weight_decay, double initial_state() const, and static constexpr bool
 // kHasMomentum.
 template <class Settings>
@@ -71,9 +70,8 @@ OptimizerType optimizer_type(std::string_view name, std::string_view summary) {
       out.weight_decay = weight_decay.value_or(out.weight_decay);
     return out;
   };
-  type.step = [](const std::any& s, int64_t t, double lr,
-                 std::optional<double> momentum) -> OptimizerStep {
-    return std::any_cast<const Settings&>(s).step(t, lr, momentum);
+  type.step = [](const std::any& s, int64_t t, double lr, const Momenta& momenta) -> OptimizerStep {
+    return std::any_cast<const Settings&>(s).step(t, lr, momenta);
   };
   type.torch = [](const std::any& s) {
     return Settings::keys(TorchArguments<Settings>(std::any_cast<const Settings&>(s))).str();

@@ -45,8 +45,8 @@ struct RAdam {
 
   std::vector<std::string> states(bool) const { return {"exp_avg", "exp_avg_sq"}; }
 
-  formula::RAdam<double> step(int64_t t, double rate, std::optional<double> cycled) const {
-    const double beta1 = cycled.value_or(betas[0]), beta2 = betas[1];
+  formula::RAdam<double> step(int64_t t, double rate, const Momenta& momenta) const {
+    const double beta1 = momentum_of(momenta, t, betas[0]), beta2 = betas[1];
     const auto steps = static_cast<double>(t);
     const double power = std::pow(beta2, steps);
     // The length of the average of squares, at its end and now.

@@ -45,12 +45,12 @@ struct RmsProp {
     return {"square_avg"};
   }
 
-  formula::RmsProp<double> step(int64_t, double rate, std::optional<double> cycled) const {
+  formula::RmsProp<double> step(int64_t t, double rate, const Momenta& momenta) const {
     return {.lr = rate,
             .alpha = alpha,
             .one_minus_alpha = 1 - alpha,
             .eps = eps,
-            .momentum = cycled.value_or(momentum),
+            .momentum = momentum_of(momenta, t, momentum),
             .weight_decay = weight_decay,
             .centered = centered,
             .maximize = maximize};

@@ -42,7 +42,7 @@ struct Rprop {
 
   std::vector<std::string> states(bool) const { return {"prev", "step_size"}; }
 
-  formula::Rprop<double> step(int64_t t, double rate, std::optional<double>) const {
+  formula::Rprop<double> step(int64_t t, double rate, const Momenta&) const {
     return {.lr = rate,
             .etaminus = etas[0],
             .etaplus = etas[1],

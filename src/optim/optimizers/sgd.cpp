@@ -45,9 +45,9 @@ struct Sgd {
     return {"momentum_buffer"};
   }
 
-  formula::Sgd<double> step(int64_t t, double rate, std::optional<double> cycled) const {
+  formula::Sgd<double> step(int64_t t, double rate, const Momenta& momenta) const {
     return {.lr = rate,
-            .momentum = cycled.value_or(momentum),
+            .momentum = momentum_of(momenta, t, momentum),
             .one_minus_dampening = 1 - dampening,
             .weight_decay = weight_decay,
             .nesterov = nesterov,

@@ -134,7 +134,7 @@ TEST_CASE("an update reads the sum over shards, scaled, and keeps averages") {
   ShardGradients gradients(one.worker);
   CpuUpdate update(one.worker, bindings, gradients);
   const OptimizerStep sgd = one.session->settings.optimizer->step(
-      one.session->settings.spec.optimizer.settings, 1, 0.5, std::nullopt);
+      one.session->settings.spec.optimizer.settings, 1, 0.5, {});
   auto step = one.step(0);
   step->input.update = {&sgd, 1};
   update.resume(1);

@@ -42,7 +42,7 @@ struct Stepper {
   cuda::StepReport run(int64_t batch) {
     const auto its = r->step(batch);
     const OptimizerStep sgd = one.session->settings.optimizer->step(
-        one.session->settings.spec.optimizer.settings, 1, 1, std::nullopt);
+        one.session->settings.spec.optimizer.settings, 1, 1, {});
     const LaunchQueue::Step queued{
         .input = its->input, .rows = its->rows, .divisor = static_cast<double>(its->rows.samples)};
     one.launch_queue.submit({&queued, 1}, 0, {&sgd, 1});

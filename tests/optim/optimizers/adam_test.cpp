@@ -13,7 +13,8 @@ TEST_CASE("adam: buffers by torch's names") {
 
 TEST_CASE("adam: the schedule's momentum is beta1, in the correction too") {
   const OptimizerType& type = row(optimizer_table(), "adam");
-  const OptimizerStep cycled = type.step(settings(type, "0.01"), 3, 0.02, 0.8);
+  const OptimizerStep cycled =
+      type.step(settings(type, "0.01"), 3, 0.02, [](int64_t) { return 0.8; });
   const OptimizerStep fixed =
       type.step(settings(type, "{lr: 5, betas: [0.8, 0.999]}"), 3, 0.02, {});
   const auto& a = std::get<formula::Adam<double>>(cycled);

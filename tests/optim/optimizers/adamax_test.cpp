@@ -11,7 +11,8 @@ TEST_CASE("adamax: buffers by torch's names") {
 
 TEST_CASE("adamax: the schedule's momentum is beta1, in the correction too") {
   const OptimizerType& type = row(optimizer_table(), "adamax");
-  const OptimizerStep cycled = type.step(settings(type, "0.01"), 3, 0.02, 0.8);
+  const OptimizerStep cycled =
+      type.step(settings(type, "0.01"), 3, 0.02, [](int64_t) { return 0.8; });
   const auto& s = std::get<formula::Adamax<double>>(cycled);
   CHECK(s.clr == doctest::Approx(0.02 / (1 - 0.512)).epsilon(1e-14));
   CHECK(s.one_minus_beta1 == 1 - 0.8);

@@ -10,6 +10,7 @@
 #include "graph/optimizer_step.h"
 #include "optim/fixture.h"
 #include "optim/optimizer.h"
+#include "optim/schedule.h"
 
 namespace dpt::optim_test {
 
@@ -72,8 +73,11 @@ class Trainer {
       if (!names[s].empty()) states_[s].assign(Weights{}.size(), type_.initial_state(options_));
   }
 
-  void step(Weights& w, const Weights& gradient, std::optional<double> momentum = {}) {
-    const OptimizerStep scalars = type_.step(options_, ++t_, type_.lr(options_), momentum);
+  void step(Weights& w, const Weights& gradient, const Momenta& momenta = {}) {
+    step(w, gradient, type_.lr(options_), momenta);
+  }
+  void step(Weights& w, const Weights& gradient, double lr, const Momenta& momenta) {
+    const OptimizerStep scalars = type_.step(options_, ++t_, lr, momenta);
     for (size_t i = 0; i < w.size(); ++i) {
       Element e{w[i], {}, gradient[i]};
       for (size_t s = 0; s < 3; ++s)
@@ -102,6 +106,18 @@ inline bool near(double ours, double torchs) {
   return std::abs(ours - torchs) <= 1e-9 * std::abs(torchs) + 1e-14;
 }
 
+// The schedule of a case, which counts steps; null: it has none.
+inline std::unique_ptr<Schedule> schedule_of(const Node& test_case, double lr, int64_t steps) {
+  const Node* given = find(test_case, "schedule");
+  if (given == nullptr) return nullptr;
+  Node::Entry named = given->entries.at(0);
+  // The length of the run, which torch wants written.
+  std::erase_if(named.value.entries,
+                [](const Node::Entry& e) { return e.key.value == "total_steps"; });
+  const ScheduleType& type = row(schedule_table(), named.key.value);
+  return type.make(settings(type, named.value), lr, steps);
+}
+
 // All cases of one optimizer; returns how many, so that a test can say what it saw.
 inline int check_golden_optimizer(std::string_view name) {
   const Document doc = fixture("optimizers");
@@ -121,12 +137,18 @@ inline int check_golden_optimizer(std::string_view name) {
     ++cases;
     CAPTURE(c.where.line);
     const OptimizerType& type = row(optimizer_table(), name);
-    Trainer trainer(type, settings(type, named.value));
+    const std::any options = settings(type, named.value);
+    const double lr = type.lr(options);
+    const std::unique_ptr<Schedule> schedule =
+        schedule_of(c, lr, static_cast<int64_t>(recorded.back()));
+    Momenta momenta;
+    if (schedule) momenta = [&](int64_t step) { return *schedule->momentum(step - 1); };
+    Trainer trainer(type, options, schedule != nullptr);
     Weights w = initial;
     size_t next = 0;
     for (int64_t t = 1; next < recorded.size(); ++t) {
       loss = 0;
-      trainer.step(w, net_gradient(w, samples, loss));
+      trainer.step(w, net_gradient(w, samples, loss), schedule ? schedule->lr(t - 1) : lr, momenta);
       if (static_cast<double>(t) != recorded[next]) continue;
       CAPTURE(t);
       // The gate of 1e-9: roundings of 1e-16 a step, which these cases do not let grow (they were

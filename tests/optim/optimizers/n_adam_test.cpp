@@ -7,7 +7,7 @@ const formula::NAdam<double>& scalars(const OptimizerStep& step) {
   return std::get<formula::NAdam<double>>(step);
 }
 
-TEST_CASE("n_adam: 1001 steps as torch") { CHECK(check_golden_optimizer("n_adam") == 5); }
+TEST_CASE("n_adam: 1001 steps as torch") { CHECK(check_golden_optimizer("n_adam") == 7); }
 
 TEST_CASE("n_adam: buffers by torch's names") {
   CHECK(states("n_adam", "{}") == std::vector<std::string>{"exp_avg", "exp_avg_sq"});
@@ -35,6 +35,17 @@ TEST_CASE("n_adam: the product of a million momenta") {
   CHECK(gradient_step(1) == doctest::Approx(1).epsilon(1e-15));
   CHECK(gradient_step(20) == doctest::Approx((1 - mu) / (1 - std::pow(mu, 20))).epsilon(1e-14));
   CHECK(gradient_step(1'000'000) == 1 - mu);
+}
+
+TEST_CASE("n_adam: the product is that of the momenta that a schedule has set") {
+  const OptimizerType& type = row(optimizer_table(), "n_adam");
+  const std::any plain = settings(type, "{lr: 1, momentum_decay: 0}");
+  const double momenta[] = {0.9, 0.6, 0.8};
+  const OptimizerStep third = type.step(plain, 3, 1, [&](int64_t t) { return momenta[t - 1]; });
+  const double product = 0.9 * 0.6 * 0.8 / 8;  // without decay a momentum is beta1 / 2
+  CHECK(scalars(third).one_minus_beta1 == 1 - 0.8);
+  CHECK(scalars(third).gradient_step == doctest::Approx((1 - 0.4) / (1 - product)).epsilon(1e-15));
+  CHECK(scalars(third).average_step == doctest::Approx(0.4 / (1 - product * 0.4)).epsilon(1e-15));
 }
 
 TEST_CASE("n_adam: checks and torch text") {

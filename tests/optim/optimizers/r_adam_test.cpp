@@ -3,10 +3,9 @@
 namespace dpt::optim_test {
 namespace {
 
-formula::RAdam<double> step_of(const std::string& text, int64_t t,
-                               std::optional<double> momentum = {}) {
+formula::RAdam<double> step_of(const std::string& text, int64_t t, const Momenta& momenta = {}) {
   const OptimizerType& type = row(optimizer_table(), "r_adam");
-  return std::get<formula::RAdam<double>>(type.step(settings(type, text), t, 0.5, momentum));
+  return std::get<formula::RAdam<double>>(type.step(settings(type, text), t, 0.5, momenta));
 }
 
 TEST_CASE("r_adam: 1001 steps as torch") { CHECK(check_golden_optimizer("r_adam") == 5); }
@@ -31,8 +30,9 @@ TEST_CASE("r_adam: a decoupled decay takes from the weights, by the rate of the 
 }
 
 TEST_CASE("r_adam: the schedule's momentum is beta1, in the correction too") {
-  CHECK(step_of("{}", 3, 0.8).correction1 == doctest::Approx(1 - 0.512).epsilon(1e-14));
-  CHECK(step_of("{}", 3, 0.8).one_minus_beta1 == 1 - 0.8);
+  const Momenta cycled = [](int64_t) { return 0.8; };
+  CHECK(step_of("{}", 3, cycled).correction1 == doctest::Approx(1 - 0.512).epsilon(1e-14));
+  CHECK(step_of("{}", 3, cycled).one_minus_beta1 == 1 - 0.8);
 }
 
 TEST_CASE("r_adam: checks and torch text") {

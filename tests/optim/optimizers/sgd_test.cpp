@@ -24,7 +24,7 @@ TEST_CASE("sgd: the schedule's momentum takes the place of the settings'") {
   Weights a{}, b{}, gradient{};
   gradient.fill(1);
   for (int i = 0; i < 3; ++i) {
-    cycled.step(a, gradient, 0.9);
+    cycled.step(a, gradient, [](int64_t) { return 0.9; });
     fixed.step(b, gradient);
   }
   CHECK(a == b);

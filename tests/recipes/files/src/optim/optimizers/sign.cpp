@@ -17,7 +17,7 @@ struct Sign {
 
   std::vector<std::string> states(bool) const { return {"average"}; }
 
-  formula::Sign<double> step(int64_t, double rate, std::optional<double>) const {
+  formula::Sign<double> step(int64_t, double rate, const Momenta&) const {
     return {.lr = rate, .beta = beta, .one_minus_beta = 1 - beta};
   }
 };
