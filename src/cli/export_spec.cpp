@@ -122,7 +122,7 @@ int run_export(const std::vector<std::string>& words) {
       "state_dict of torch.save (pt).");
   SpecArgument argument;
   std::string to, output, weights;
-  argument.add_to(arguments);
+  argument.add_to(arguments, kRunOrSpec);
   arguments.choice("--to FORMAT", to, {"torch", "onnx", "pt"},
                    "what to write; default: by the ending of the output file (.py, .onnx, .pt), or "
                    "else torch");

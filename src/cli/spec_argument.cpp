@@ -10,8 +10,8 @@
 
 namespace dpt {
 
-void SpecArgument::add_to(Arguments& arguments) {
-  arguments.text("SPEC", path, "a YAML file; see configs/");
+void SpecArgument::add_to(Arguments& arguments, const std::string& help) {
+  arguments.text("SPEC", path, help);
   arguments.texts(
       "KEY_VALUE", overrides,
       "key=value, replaces a value of the file: epochs=3 data.batch_size=256 optimizer.lr=0.1");

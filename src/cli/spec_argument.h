@@ -20,7 +20,7 @@ struct BadSpec {
 struct SpecArgument {
   std::string path;
   std::vector<std::string> overrides;
-  void add_to(Arguments& arguments);
+  void add_to(Arguments& arguments, const std::string& help = "a YAML file; see configs/");
 };
 
 struct LoadedSpec {

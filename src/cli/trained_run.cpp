@@ -50,13 +50,8 @@ std::string trained_weights(const Spec& spec, const std::string& word, const std
 }
 
 void TrainedRunArgument::add_to(Arguments& arguments) {
-  arguments.text("RUN", run,
-                 "run directory, such as runs/NAME or runs/NAME/3, or a spec, whose newest run is "
-                 "used");
-  arguments.text(
-      "--weights PATH", weights,
-      "a file of safetensors or torch.save, a run directory, or `best`: the best weights "
-      "of the run; default: its last weights");
+  arguments.text("RUN", run, kRunOrSpec);
+  arguments.text("--weights PATH", weights, kRunWeights);
 }
 
 bool names_run(const std::string& given) {

@@ -16,6 +16,14 @@ namespace dpt {
 // does not exist.
 std::string trained_weights(const Spec& spec, const std::string& word, const std::string& run = "");
 
+// Help texts of RUN and --weights.
+inline constexpr const char* kRunOrSpec =
+    "run directory, such as runs/NAME or runs/NAME/3, NAME for runs/NAME, or a spec, whose newest "
+    "run is used; default: the newest run in runs/";
+inline constexpr const char* kRunWeights =
+    "a file of safetensors or torch.save, a run directory, or `best`: the best weights of the run; "
+    "default: its last weights";
+
 struct TrainedRunArgument {
   std::string run, weights;
   std::vector<std::string> overrides;  // empty for commands that take none

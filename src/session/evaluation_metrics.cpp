@@ -264,7 +264,7 @@ std::vector<float> first_target(const SessionData& data) {
 std::string metric_of_best(const Spec& spec, const SessionData& data) {
   const std::string& best = spec.save.best;
   if (!spec.save.on || best == "none") return "";
-  return best.empty() && data.validates ? "loss" : best;
+  return best.empty() && data.evaluated == EvaluatedSet::validation ? "loss" : best;
 }
 
 std::string metric_of_early_stop(const Spec& spec) {

@@ -70,11 +70,12 @@ bool evaluates(const Spec& spec) {
 
 class DataLoading {
  public:
-  DataLoading(const RunSettings& settings, bool sizes_only)
+  DataLoading(const RunSettings& settings, const SessionQuery& query)
       : spec_(settings.spec),
         loss_(*settings.loss),
+        asked_(query.evaluates),
         query_{.folder = std::filesystem::path(spec_.path).parent_path().string(),
-               .sizes_only = sizes_only} {
+               .sizes_only = query.sizes_only} {
     if (loss_.ignore_index && spec_.data.target_transforms.empty() && !mixes(spec_.data.transforms))
       query_.ignore_index = loss_.ignore_index(spec_.loss.settings);
   }
@@ -92,18 +93,32 @@ class DataLoading {
     query_.trained = nullptr;
     query_.training_set = &out_.train;
     if (data.limit > 0) take_first(out_.train, data.limit);
-    out_.validates = data.validation.on() && evaluates(spec_);
-    if (data.validation.fraction > 0)
-      split(d);
-    else if (out_.validates)
-      out_.test = load(data.validation.dataset, Split::train);
-    else if (spec_.evaluate.on)
-      out_.test = load(data.dataset, Split::test);
-    if (out_.validates && spec_.evaluate.on) load_final_test();
+    const bool validates = data.validation.on() && evaluates(spec_);
+    out_.evaluated = asked_.value_or(validates ? EvaluatedSet::validation : EvaluatedSet::test);
+    // Also if another set is evaluated: these samples are not trained on.
+    if (data.validation.fraction > 0) split(d);
+    if (asked_ || evaluates(spec_)) load_evaluated();
+    if (validates && spec_.evaluate.on && !asked_) load_final_test();
     if (!data.target_transforms.empty()) return;
     check_targets(out_.train, "training", spec_.loss);
     if (out_.test && out_.test_rows.empty())
       check_targets(*out_.test, out_.evaluated_set(), spec_.loss);
+  }
+
+  void load_evaluated() {
+    const DataSpec& data = spec_.data;
+    switch (out_.evaluated) {
+      case EvaluatedSet::test:
+        out_.test = load(data.dataset, Split::test);
+        return;
+      case EvaluatedSet::validation:
+        if (data.validation.fraction == 0) out_.test = load(data.validation.dataset, Split::train);
+        return;
+      case EvaluatedSet::training:
+        out_.test = out_.train;
+        out_.test_rows = out_.train_rows;
+        return;
+    }
   }
 
   Dataset load(const Choice& dataset, Split split) {
@@ -136,7 +151,7 @@ class DataLoading {
           spec_.at("data.validation"),
           fmt::format("{:g} of {} leaves no sample for {}; take another fraction", fraction,
                       counted(samples, "sample"), parts.train.empty() ? "training" : "validation"));
-    if (out_.validates) {
+    if (out_.evaluated == EvaluatedSet::validation && (asked_ || evaluates(spec_))) {
       out_.test = out_.train;
       out_.test->ignored = count_ignored(out_.train, query_.ignore_index, parts.validation);
       out_.test_rows = std::move(parts.validation);
@@ -159,6 +174,7 @@ class DataLoading {
 
   const Spec& spec_;
   const LossType& loss_;
+  std::optional<EvaluatedSet> asked_;
   SessionData out_;
   LoadQuery query_;
 };
@@ -226,7 +242,7 @@ SessionData load_data(const RunSettings& settings, const SessionQuery& query, Di
     out.train_rows = query.data_of->train_rows;
     out.test = query.data_of->final_test;
   } else {
-    out = DataLoading(settings, query.sizes_only).run(d);
+    out = DataLoading(settings, query).run(d);
   }
   if (d.ok()) prepare_sampler(out, settings.spec, d);
   if (d.ok()) make_loaders(out, settings.spec, d);

@@ -9,15 +9,16 @@
 #include "data/batch_loader.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
+#include "session/evaluated_set.h"
 
 namespace dpt {
 
 struct SessionData {
   Dataset train;
   // The set of the evaluations during training: the validation set if there is one, else the test
-  // set. Empty: the spec asks for no evaluation.
+  // set; or the one that SessionQuery::evaluates names. Empty: there are no evaluations.
   std::optional<Dataset> test;
-  bool validates = false;  // `test` is the validation set
+  EvaluatedSet evaluated = EvaluatedSet::test;  // which one `test` is
   // The sample numbers that are trained on and evaluated, in order. Empty: all of the data set.
   std::vector<uint32_t> train_rows, test_rows;
   // Draws the samples of an epoch for `sampler: weighted`; empty: each is taken once.
@@ -35,7 +36,7 @@ struct SessionData {
     return test_rows.empty() ? test->size() : static_cast<int64_t>(test_rows.size());
   }
   std::vector<uint32_t> test_order() const;  // REQUIRES: test
-  std::string_view evaluated_set() const { return validates ? "validation" : "test"; }
+  std::string_view evaluated_set() const { return name_of(evaluated); }
   // Targets of the evaluated set that the loss does not ignore: the denominator of the accuracy.
   // REQUIRES: test.
   double counted_test_targets() const {

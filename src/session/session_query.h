@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/cuda/interface/load.h"
+#include "session/evaluated_set.h"
 
 namespace dpt {
 
@@ -31,6 +32,9 @@ struct SessionQuery {
   bool sizes_only = false;
   // Evaluates on the final_test of this data instead of loading data. Null: data is loaded.
   const SessionData* data_of = nullptr;
+  // The set to evaluate. Empty: the one that the spec evaluates during training. REQUIRES: not with
+  // data_of.
+  std::optional<EvaluatedSet> evaluates{};
   std::string data_note{};  // added to the description of the training set
 };
 

@@ -9,7 +9,6 @@ namespace dpt {
 
 Spec evaluation_spec(Spec spec, const std::string& weights) {
   spec.evaluate.on = true;
-  spec.data.validation = {};
   spec.data.pad = false;  // only ddp pads
   spec.initial_weights = weights;
   spec.partial_weights = false;

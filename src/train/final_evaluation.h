@@ -1,4 +1,4 @@
-// Evaluates weights of a file on the test set, in this process: at the end of a run, and for
+// Evaluates weights of a file, in this process: on the test set at the end of a run, and for
 // `dptrain eval`.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace dpt {
 
-// The spec for an evaluation of these weights on the test set in one process. The mode that trained
-// them does not matter.
+// The spec for an evaluation of these weights in one process. The mode that trained them does not
+// matter. SessionQuery names the set.
 Spec evaluation_spec(Spec spec, const std::string& weights);
 
 // After the last step and after the weights are saved: evaluates the session's final_test with the

@@ -2,6 +2,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "cli/process.h"
 
@@ -44,11 +45,12 @@ TEST_CASE("the commands understand a run with a validation set") {
 
   // The final line has the numbers of the best weights.
   const Finished test = run({"eval", "t.yaml", "cores=1", "--weights", "best"});
-  CHECK(between(test.out, "Accuracy: ", "\n") ==
+  CHECK(between(test.out, "Accuracy: ", " (test set, 30 samples)\n") ==
         between(trained.out.substr(trained.out.find("Test loss")), "Accuracy: ", " (best"));
   CHECK(has(test.out, "\nactual,0,1,2,"));
   const Finished own =
       run({"eval", "t.yaml", "cores=1", "--weights", "best", "--set", "validation"});
+  CHECK_MESSAGE(has(own.out, " (validation set, 30 samples)\n"), own.out);
   const double percent = std::stod(between(own.out, "Validation accuracy: ", " %"));
   CHECK(percent == doctest::Approx(100 * std::stod(best)).epsilon(1e-4));  // as printed
 
@@ -86,6 +88,82 @@ TEST_CASE("a run that early_stop ended is finished, until it is continued") {
   CHECK(!has(read_file(folder.file("runs/t/1/metrics.jsonl")), "stopped_early"));
 }
 
+TEST_CASE("eval takes a run by its folder or its name, as predict does, and evaluates any set") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  REQUIRE(dptrain({"t.yaml", "cores=1"}, {}, folder.path()).code == 0);
+  const auto eval = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "eval");
+    words.emplace_back("cores=1");
+    const Finished f = dptrain(words, {}, folder.path());
+    CHECK_MESSAGE(f.code == 0, f.err);
+    return f.out;
+  };
+  for (const char* set : {"test", "validation", "train"}) {
+    const std::string expected = eval({"t.yaml", "--set", set});
+    for (const char* run : {"runs/t/1", "runs/t", "runs/t/", "t"})
+      CHECK(eval({run, "--set", set}) == expected);
+  }
+  CHECK(eval({"t"}) == eval({"t", "--set", "test"}));
+  CHECK_MESSAGE(has(eval({"t", "--set", "train"}), "Training loss: "), eval({"t"}));
+  CHECK(has(eval({"t", "--set", "train"}), " (training set, 90 samples)\n"));
+  CHECK(has(eval({"t", "--set", "train", "data.validation=0.5"}), " (training set, 60 samples)\n"));
+  CHECK(has(dptrain({"eval", "--help"}).out, "--set validation"));
+}
+
+// The training and validation loss of one set of samples agree.
+TEST_CASE("eval on the training set computes the loss without random transforms") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const std::vector<std::string> more = {"data.transforms=[{random_crop: {padding: 1}}, to_tensor]",
+                                         "data.validation=none",
+                                         "data.dataset.synthetic_images.test_samples=120",
+                                         "cores=1",
+                                         "save.best=none",
+                                         "early_stop=null"};
+  std::vector<std::string> words = {"t.yaml"};
+  words.insert(words.end(), more.begin(), more.end());
+  REQUIRE_MESSAGE(dptrain(words, {}, folder.path()).code == 0,
+                  dptrain(words, {}, folder.path()).err);
+  const Finished once = dptrain({"eval", "t", "--set", "train"}, {}, folder.path());
+  CHECK_MESSAGE(once.code == 0, once.err);
+  CHECK(!has(once.out, " set, "));  // the spec has no validation set to confuse it with
+  CHECK(dptrain({"eval", "t", "--set", "train", "seed=5"}, {}, folder.path()).out == once.out);
+}
+
+// Samples of the validation set do not count for the statistics of a table in an evaluation either.
+TEST_CASE("eval standardizes a table as its run did") {
+  const Folder folder;
+  std::string train = "a,b,kind\n", test = train;
+  for (int i = 0; i < 60; ++i) {
+    const std::string row = fmt::format("{},{},{}\n", i * i % 97 * (i == 7 ? 100 : 1), i % 5,
+                                        i % 3 == 0 ? "up" : "down");
+    (i < 40 ? train : test) += row;
+  }
+  folder.write("train.csv", train);
+  folder.write("test.csv", test);
+  folder.write("t.yaml", R"(
+data:
+  dataset:
+    csv: {path: train.csv, test_path: test.csv, targets: kind, classes: auto, standardize: true}
+  validation: 0.4
+  batch_size: 8
+model: [{linear: 4}, tanh, {linear: 2}]
+loss: cross_entropy
+optimizer: {adam: 0.03}
+epochs: 3
+evaluate: true
+)");
+  const Finished trained = dptrain({"t.yaml", "cores=1"}, {}, folder.path());
+  REQUIRE_MESSAGE(trained.code == 0, trained.err);
+  const std::string last = trained.out.substr(trained.out.find("Test loss: "));
+  const Finished eval = dptrain({"eval", "t", "--weights", "best"}, {}, folder.path());
+  REQUIRE_MESSAGE(eval.code == 0, eval.err);
+  // Printed with four digits by the one and six by the other.
+  CHECK(std::stod(between(last, "Test loss: ", ",")) ==
+        doctest::Approx(std::stod(between(eval.out, "Test loss: ", ","))).epsilon(1e-4));
+}
+
 TEST_CASE("eval says what is missing") {
   const Folder folder;
   folder.write("t.yaml", kSpec);
@@ -98,6 +176,22 @@ TEST_CASE("eval says what is missing") {
   CHECK(has(error({"eval", "t.yaml", "--weights", "best"}), "the run kept no best weights"));
   CHECK(has(error({"eval", "t.yaml", "data.validation=none", "--set", "validation"}),
             "the spec has no validation set"));
+  CHECK(has(error({"eval", "none"}), "none"));
+  folder.write("x.npy", npy("<f4", "(20, 2)", std::vector<float>(40, 0.5F)));
+  folder.write("y.npy", npy("<f4", "(20, 1)", std::vector<float>(20, 1.5F)));
+  folder.write("v.yaml", R"(
+data: {dataset: {npy: {inputs: x.npy, targets: y.npy}}, batch_size: 4, validation: 0.2}
+model: [{linear: 1}]
+loss: mse_loss
+optimizer: {sgd: 0.1}
+epochs: 1
+)");
+  REQUIRE(dptrain({"v.yaml"}, {}, folder.path()).code == 0);
+  const std::string missing = error({"eval", "v"});
+  CHECK_MESSAGE(has(missing,
+                    "has no test split: write test_inputs and test_targets, or evaluate "
+                    "the validation set with --set validation"),
+                missing);
 }
 
 }  // namespace
