@@ -1,5 +1,21 @@
 // dptrain predict RUN FILE...: classes or values for new samples.
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
 #include "backend/cpu/simd/simd.h"
+#include "base/count.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/stderr.h"
 #include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -10,21 +26,80 @@
 namespace dpt::commands {
 namespace {
 
-// Writes outputs [samples, output] as the model computes them.
-void write_outputs(const std::string& path, std::vector<float>& outputs, int64_t samples,
+enum class Format { table, csv, json, json_lines, npy };
+
+// The format of an output file, by its ending.
+Format output_format(const std::string& output) {
+  std::string ending = std::filesystem::path(output).extension().string();
+  for (char& c : ending)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  if (ending == ".csv") return Format::csv;
+  if (ending == ".json") return Format::json;
+  if (ending == ".jsonl") return Format::json_lines;
+  if (ending == ".npy") return Format::npy;
+  throw BadWords{fmt::format(
+      "predict -o {}: {}; the ending of the file decides what is written: .csv, .json and .jsonl "
+      "for predictions, .npy for the model's outputs as they are",
+      output, ending.empty() ? "the file has no ending" : "unknown ending '" + ending + "'")};
+}
+
+Format output_format(const std::string& output, bool json, bool csv) {
+  if (output.empty()) return json ? Format::json : csv ? Format::csv : Format::table;
+  const Format out = output_format(output);
+  if ((json && out != Format::json) || (csv && out != Format::csv))
+    throw BadWords{fmt::format("predict: {} and -o {} ask for different formats; leave out {}",
+                               json ? "--json" : "--csv", output, json ? "--json" : "--csv")};
+  return out;
+}
+
+// Writes outputs [samples, output] as the model computes them; those of images that could not be
+// read are nan.
+void write_outputs(const std::string& path, std::vector<float> outputs, const InputFiles& inputs,
                    const Shape& output) {
+  const auto width = static_cast<size_t>(output.elements());
+  if (inputs.dataset.reader)
+    for (const auto& [file, reason] : inputs.unread->reasons())
+      std::fill_n(outputs.begin() + static_cast<std::ptrdiff_t>(file * width), width,
+                  std::numeric_limits<float>::quiet_NaN());
   const auto owner = std::make_shared<std::vector<float>>(std::move(outputs));
   const std::shared_ptr<const std::byte[]> data(owner,
                                                 reinterpret_cast<const std::byte*>(owner->data()));
+  const int64_t samples = inputs.dataset.size();
   write_npy(path, {.desc = {DType::f32, output.batch(samples)}, .data = data}, nullptr, samples);
-  outputs = std::move(*owner);
+}
+
+std::string predictions_text(const PredictionTable& table, Format format,
+                             std::span<const float> outputs) {
+  switch (format) {
+    case Format::csv:
+      return table.csv(outputs);
+    case Format::json:
+      return table.json(outputs);
+    case Format::json_lines:
+      return table.json_lines(outputs);
+    case Format::table:
+    case Format::npy:
+      break;
+  }
+  return table.text(outputs);
+}
+
+// Reports files that could not be read, and returns the exit code.
+int report_unread(const InputFiles& inputs) {
+  const std::map<size_t, std::string> unread = inputs.unread->reasons();
+  if (unread.empty()) return 0;
+  for (const auto& [file, reason] : unread) print_stderr("dptrain: {}\n", reason);
+  print_stderr("dptrain: {} of {} could not be read and {} no predictions\n", unread.size(),
+               counted(inputs.files.size(), "file"), unread.size() == 1 ? "has" : "have");
+  return static_cast<int>(Fault::data);
 }
 
 int run_predict(const std::vector<std::string>& words) {
   Arguments arguments(
       "predict",
       "Predicts classes or values for new samples: CSV, NPY, IDX and image files, or folders\n"
-      "of images, in the form of the run's training data before its transforms.");
+      "of images, in the form of the run's training data before its transforms. Files that cannot\n"
+      "be read are reported and left out; the exit code is 4 then.");
   TrainedRunArgument argument;
   std::vector<std::string> files;
   std::string output;
@@ -36,32 +111,35 @@ int run_predict(const std::vector<std::string>& words) {
   arguments.flag("--json", json, "print JSON instead of the table");
   arguments.flag("--csv", csv, "print CSV instead of the table", "--json");
   arguments.text("-o,--output FILE", output,
-                 "write the model's outputs as they are to an .npy file instead");
+                 "write the predictions to a file that ends in .csv, .json or .jsonl, or the "
+                 "model's outputs as they are to one that ends in .npy");
   arguments.parse(words);
   if (files.empty()) throw BadWords{"predict: name a run and at least one file of samples"};
+  const Format format = output_format(output, json, csv);
   const TrainedRun run = load(argument);
   const SampleForm form = sample_form(run);
   const Spec& spec = run.loaded.spec;
   const InputFiles inputs = read_input_files(spec.data.dataset, form, files);
+  if (inputs.unread->reasons().size() == inputs.files.size()) return report_unread(inputs);
   const SimdKernels& simd = simd_kernels();
   const BatchLoader loader(
       inputs.dataset, spec.data.transforms, {},
       {.u8 = simd.gather_u8, .u8_table = simd.gather_u8_table, .f32 = simd.gather_f32},
       Split::test);
   TrainedModel model(spec, loader.input(), run.weights);
-  std::vector<float> outputs = outputs_of(model, loader);
-  if (!output.empty()) {
-    write_outputs(output, outputs, loader.size(), model.output());
-    return 0;
+  if (format == Format::npy) {
+    write_outputs(output, outputs_of(model, loader), inputs, model.output());
+  } else {
+    const PredictionTable table(spec, form, inputs, model.output(), top);
+    const std::vector<float> outputs = outputs_of(model, loader);
+    if (inputs.dataset.size() > 0 && inputs.read_samples().empty()) return report_unread(inputs);
+    const std::string text = predictions_text(table, format, outputs);
+    if (output.empty())
+      print_stdout("{}", text);
+    else
+      write_text(output, text);
   }
-  const PredictionTable table(spec, form, inputs, model.output(), top);
-  if (json)
-    print_stdout("{}", table.json(outputs));
-  else if (csv)
-    print_stdout("{}", table.csv(outputs));
-  else
-    print_stdout("{}", table.text(outputs));
-  return 0;
+  return report_unread(inputs);
 }
 
 }  // namespace

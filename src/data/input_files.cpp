@@ -101,6 +101,27 @@ class ImageReader : public SampleReader {
   std::vector<std::string> files_;
 };
 
+// Reads images. Notes those that cannot be read, and makes zeros of them.
+class NotingReader : public SampleReader {
+ public:
+  NotingReader(std::shared_ptr<const SampleReader> images, std::shared_ptr<UnreadFiles> unread)
+      : images_(std::move(images)), unread_(std::move(unread)) {}
+
+  void read(uint32_t row, std::span<std::byte> out) const override {
+    try {
+      images_->read(row, out);
+    } catch (const Error& e) {
+      if (e.fault() != Fault::data) throw;
+      unread_->add(row, e.what());
+      std::ranges::fill(out, std::byte{});
+    }
+  }
+
+ private:
+  std::shared_ptr<const SampleReader> images_;
+  std::shared_ptr<UnreadFiles> unread_;
+};
+
 std::string text_of(const TensorDesc& d) {
   return fmt::format("{} {}", d.shape.str(), name_of(d.dtype));
 }
@@ -150,8 +171,9 @@ Table read_table(const Choice& dataset, const SampleForm& form, const std::strin
   return fitted(type.input_columns(dataset.settings, form.columns, path), form, path);
 }
 
-Table joined(const std::vector<Table>& tables) {
+Table joined(const std::vector<Table>& tables, const SampleForm& form) {
   if (tables.size() == 1) return tables[0];
+  if (tables.empty()) return NewTable({form.stored.dtype, form.stored.shape.batch(0)}).done();
   int64_t samples = 0;
   for (const Table& t : tables) samples += t.size();
   NewTable out({tables[0].desc.dtype, tables[0].desc.shape.with(0, samples)});
@@ -173,30 +195,57 @@ void read_images(const Choice& dataset, const SampleForm& form, InputFiles& out)
            text_of(form.stored));
     out.dataset.reader = std::make_shared<ImageReader>(sample, out.files);
   }
+  out.dataset.reader = std::make_shared<NotingReader>(out.dataset.reader, out.unread);
   out.dataset.inputs = {.desc = {form.stored.dtype, sample.batch(samples)}};
+}
+
+// Tokens index the rows of a weight.
+void check_tokens(const Table& samples, const SampleForm& form, const std::string& path) {
+  if (form.stored.dtype != DType::i32 || form.tokens == 0) return;
+  for (const int32_t token : values_of<int32_t>(samples))
+    if (token < 0 || token >= form.tokens)
+      fail(Fault::data, "{} holds the token {}, but the model was trained with {} tokens", path,
+           token, form.tokens);
 }
 
 void read_tables(const Choice& dataset, const SampleForm& form, InputFiles& out) {
   std::vector<Table> tables;
   int64_t samples = 0;
-  for (const std::string& file : out.files) {
-    tables.push_back(read_table(dataset, form, file));
+  for (size_t i = 0; i < out.files.size(); ++i) {
     out.first.push_back(samples);
-    samples += tables.back().size();
+    try {
+      Table table = read_table(dataset, form, out.files[i]);
+      check_tokens(table, form, out.files[i]);
+      samples += table.size();
+      tables.push_back(std::move(table));
+    } catch (const Error& e) {
+      if (e.fault() != Fault::data) throw;
+      out.unread->add(i, e.what());
+    }
   }
-  out.dataset.inputs = joined(tables);
-}
-
-// Tokens index the rows of a weight.
-void check_tokens(const Dataset& d, const SampleForm& form) {
-  if (form.stored.dtype != DType::i32 || form.tokens == 0) return;
-  for (const int32_t token : values_of<int32_t>(d.inputs))
-    if (token < 0 || token >= form.tokens)
-      fail(Fault::data, "the samples hold the token {}, but the model was trained with {} tokens",
-           token, form.tokens);
+  out.dataset.inputs = joined(tables, form);
 }
 
 }  // namespace
+
+void UnreadFiles::add(size_t file, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  reasons_.emplace(file, reason);
+}
+
+std::map<size_t, std::string> UnreadFiles::reasons() const {
+  const std::lock_guard lock(mutex_);
+  return reasons_;
+}
+
+std::vector<int64_t> InputFiles::read_samples() const {
+  std::vector<int64_t> out;
+  const std::map<size_t, std::string> without =
+      dataset.reader ? unread->reasons() : std::map<size_t, std::string>();
+  for (int64_t i = 0; i < dataset.size(); ++i)
+    if (!without.contains(static_cast<size_t>(i))) out.push_back(i);
+  return out;
+}
 
 InputFiles::Origin InputFiles::origin(int64_t sample) const {
   const auto file =
@@ -217,7 +266,6 @@ InputFiles read_input_files(const Choice& dataset, const SampleForm& form,
     read_images(dataset, form, out);
   else
     read_tables(dataset, form, out);
-  check_tokens(out.dataset, form);
   NewTable targets({DType::i32, {out.dataset.size()}});
   std::ranges::fill(targets.as<int32_t>(), 0);
   out.dataset.targets = std::move(targets).done();

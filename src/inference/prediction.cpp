@@ -8,7 +8,6 @@
 
 #include "base/fail.h"
 #include "formats/csv_text.h"
-#include "formats/json.h"
 
 namespace dpt {
 namespace {
@@ -70,10 +69,16 @@ PredictionTable::PredictionTable(const Spec& spec, const SampleForm& form, const
     : spec_(spec),
       form_(form),
       inputs_(inputs),
-      kind_(static_cast<const LossType*>(spec.loss.what)->outputs),
+      loss_(*static_cast<const LossType*>(spec.loss.what)),
+      kind_(loss_.outputs),
       target_(target_of(spec, form)),
       output_(output) {
+  if (loss_.blank != nullptr) {
+    shown_ = Shown::labels;
+    return;
+  }
   if (form.classes > 0 && output.rank() == 1 && output[0] >= form.classes) {
+    shown_ = Shown::classes;
     top_ = std::min(top, output[0]);
     return;
   }
@@ -116,16 +121,53 @@ std::vector<PredictionTable::Ranked> PredictionTable::ranked(std::span<const flo
   return out;
 }
 
-std::vector<float> PredictionTable::values(std::span<const float> output) const {
-  std::vector<float> out(output.begin(), output.end());
-  if (kind_ == OutputKind::logits)
-    for (float& x : out) x = static_cast<float>(sigmoid(static_cast<double>(x)));
-  if (kind_ != OutputKind::values || target_.shape != output_) return out;
-  const TensorView view{{DType::f32, output_}, reinterpret_cast<std::byte*>(out.data())};
+std::vector<int64_t> PredictionTable::labels(std::span<const float> output) const {
+  const int64_t blank = loss_.blank(spec_.loss.settings);
+  const auto width = static_cast<size_t>(output_[1]);
+  std::vector<int64_t> out;
+  int64_t last = blank;
+  for (size_t t = 0; t < static_cast<size_t>(output_[0]); ++t) {
+    const std::span<const float> scores = output.subspan(t * width, width);
+    const int64_t best =
+        std::ranges::max_element(scores, [](float a, float b) { return before(b, a); }) -
+        scores.begin();
+    if (best != last && best != blank) out.push_back(best);
+    last = best;
+  }
+  return out;
+}
+
+// REQUIRES: values of target_.
+void PredictionTable::undo_transforms(std::span<float> values) const {
+  const TensorView view{{DType::f32, target_.shape}, reinterpret_cast<std::byte*>(values.data())};
   const std::vector<Choice>& all = spec_.data.target_transforms;
   for (auto t = all.rbegin(); t != all.rend(); ++t)
     if (const auto* type = static_cast<const TargetTransformType*>(t->what); type->undo)
       type->undo(t->settings, view);
+}
+
+std::vector<float> PredictionTable::values(std::span<const float> output) const {
+  std::vector<float> out(output.begin(), output.end());
+  const auto count = static_cast<size_t>(target_.shape.elements());
+  if (kind_ == OutputKind::logits)
+    for (float& x : out) x = static_cast<float>(sigmoid(static_cast<double>(x)));
+  if (loss_.variance != nullptr && out.size() == 2 * count) {
+    undo_transforms(std::span(out).first(count));
+    // A variance is scaled by the square of the factor of the value, which two values that are far
+    // apart show.
+    constexpr float kFar = 1 << 20;
+    std::vector<float> zero(count, 0.F), far(count, kFar);
+    undo_transforms(zero);
+    undo_transforms(far);
+    for (size_t i = 0; i < count; ++i) {
+      const double factor = (static_cast<double>(far[i]) - static_cast<double>(zero[i])) / kFar;
+      const double variance =
+          loss_.variance(spec_.loss.settings, static_cast<double>(out[count + i]));
+      out[count + i] = static_cast<float>(variance * factor * factor);
+    }
+  } else if (kind_ == OutputKind::values && target_.shape == output_) {
+    undo_transforms(out);
+  }
   return out;
 }
 
@@ -140,18 +182,24 @@ std::string PredictionTable::score_name() const {
 
 std::vector<std::string> PredictionTable::value_names() const {
   std::vector<std::string> out;
-  const auto count = static_cast<size_t>(output_.elements());
+  const bool variances = loss_.variance != nullptr;
+  const auto count = static_cast<size_t>(output_.elements()) / (variances ? 2 : 1);
   const TableColumns& columns = form_.columns;
-  for (size_t i = 0; i < count; ++i)
-    if (columns.header && columns.targets.size() == count)
-      out.push_back(columns.names[columns.targets[i]]);
-    else
-      out.push_back(count == 1 ? "value" : fmt::format("value {}", i));
+  const bool named = columns.header && columns.targets.size() == count;
+  for (const char* what : {variances ? "mean" : "value", "variance"})
+    for (size_t i = 0; i < count && (variances || out.size() < count); ++i) {
+      const std::string name = named ? columns.names[columns.targets[i]] : "";
+      if (named)
+        out.push_back(variances ? fmt::format("{} {}", name, what) : name);
+      else
+        out.push_back(count == 1 ? what : fmt::format("{} {}", what, i));
+    }
   return out;
 }
 
 std::vector<std::string> PredictionTable::columns() const {
-  if (top_ == 0) return value_names();
+  if (shown_ == Shown::values) return value_names();
+  if (shown_ == Shown::labels) return {"labels"};
   std::vector<std::string> out;
   for (int64_t k = 1; k <= top_; ++k)
     for (const std::string& name : {std::string("class"), score_name()})
@@ -161,8 +209,14 @@ std::vector<std::string> PredictionTable::columns() const {
 
 std::vector<std::string> PredictionTable::cells(std::span<const float> output, int digits) const {
   std::vector<std::string> out;
-  if (top_ == 0) {
+  if (shown_ == Shown::values) {
     for (const float x : values(output)) out.push_back(fmt::format("{:.{}g}", x, kDigits));
+    return out;
+  }
+  if (shown_ == Shown::labels) {
+    std::string& sequence = out.emplace_back();
+    for (const int64_t label : labels(output))
+      sequence += (sequence.empty() ? "" : " ") + class_name(label);
     return out;
   }
   const bool probability = kind_ != OutputKind::values;
@@ -177,7 +231,7 @@ std::vector<std::string> PredictionTable::cells(std::span<const float> output, i
 std::string PredictionTable::text(std::span<const float> outputs) const {
   constexpr int kShown = 4;  // digits of a probability
   // Images need no number of a row.
-  const bool rows = std::ssize(inputs_.files) < samples();
+  const bool rows = std::ssize(inputs_.files) < inputs_.dataset.size();
   std::vector<std::vector<std::string>> lines;
   const auto add = [&](std::string file, std::string row, const std::vector<std::string>& cells) {
     std::vector<std::string> line{std::move(file)};
@@ -186,7 +240,7 @@ std::string PredictionTable::text(std::span<const float> outputs) const {
     lines.push_back(std::move(line));
   };
   add("file", "row", columns());
-  for (int64_t s = 0; s < samples(); ++s) {
+  for (const int64_t s : inputs_.read_samples()) {
     const InputFiles::Origin origin = inputs_.origin(s);
     add(origin.file, std::to_string(origin.row), cells(output_of(outputs, s), kShown));
   }
@@ -197,7 +251,7 @@ std::string PredictionTable::csv(std::span<const float> outputs) const {
   std::string out = "file,row";
   for (const std::string& name : columns()) out += "," + csv_text(name);
   out += "\n";
-  for (int64_t s = 0; s < samples(); ++s) {
+  for (const int64_t s : inputs_.read_samples()) {
     const InputFiles::Origin origin = inputs_.origin(s);
     out += fmt::format("{},{}", csv_text(origin.file), origin.row);
     for (const std::string& cell : cells(output_of(outputs, s), kDigits))
@@ -207,31 +261,47 @@ std::string PredictionTable::csv(std::span<const float> outputs) const {
   return out;
 }
 
+Json PredictionTable::json_of(int64_t sample, std::span<const float> outputs) const {
+  const InputFiles::Origin origin = inputs_.origin(sample);
+  const std::span<const float> output = output_of(outputs, sample);
+  Json one{{"file", origin.file}, {"row", origin.row}};
+  if (shown_ == Shown::classes) {
+    Json classes = Json::array();
+    for (const Ranked& r : ranked(output)) {
+      Json c{{"class", r.index}};
+      if (!form_.class_names.empty()) c.add("name", class_name(r.index));
+      c.add(score_name(), Json::rounded(r.score, kDigits));
+      classes.push(std::move(c));
+    }
+    one.add("classes", std::move(classes));
+  } else if (shown_ == Shown::labels) {
+    const std::vector<int64_t> sequence = labels(output);
+    one.add("labels", Json::array_of(sequence));
+    if (form_.class_names.empty()) return one;
+    Json names = Json::array();
+    for (const int64_t label : sequence) names.push(class_name(label));
+    one.add("names", std::move(names));
+  } else {
+    Json values_json = Json::object();
+    const std::vector<std::string> names = value_names();
+    const std::vector<float> numbers = values(output);
+    for (size_t i = 0; i < numbers.size(); ++i)
+      values_json[names[i]] = Json::rounded(static_cast<double>(numbers[i]), kDigits);
+    one.add("values", std::move(values_json));
+  }
+  return one;
+}
+
 std::string PredictionTable::json(std::span<const float> outputs) const {
   Json all = Json::array();
-  const std::vector<std::string> names = top_ == 0 ? value_names() : std::vector<std::string>();
-  for (int64_t s = 0; s < samples(); ++s) {
-    const InputFiles::Origin origin = inputs_.origin(s);
-    Json one{{"file", origin.file}, {"row", origin.row}};
-    if (top_ > 0) {
-      Json classes = Json::array();
-      for (const Ranked& r : ranked(output_of(outputs, s))) {
-        Json c{{"class", r.index}};
-        if (!form_.class_names.empty()) c.add("name", class_name(r.index));
-        c.add(score_name(), Json::rounded(r.score, kDigits));
-        classes.push(std::move(c));
-      }
-      one.add("classes", std::move(classes));
-    } else {
-      Json values_json = Json::object();
-      const std::vector<float> numbers = values(output_of(outputs, s));
-      for (size_t i = 0; i < numbers.size(); ++i)
-        values_json[names[i]] = Json::rounded(static_cast<double>(numbers[i]), kDigits);
-      one.add("values", std::move(values_json));
-    }
-    all.push(std::move(one).on_line(2));
-  }
+  for (const int64_t s : inputs_.read_samples()) all.push(json_of(s, outputs).on_line(2));
   return Json{{"predictions", std::move(all)}}.dump() + "\n";
+}
+
+std::string PredictionTable::json_lines(std::span<const float> outputs) const {
+  std::string out;
+  for (const int64_t s : inputs_.read_samples()) out += json_of(s, outputs).dump() + "\n";
+  return out;
 }
 
 }  // namespace dpt

@@ -55,6 +55,12 @@ struct LossType : RegistryEntry {
   // targets are accepted.
   std::string (*target_problem)(const std::any& settings, std::span<const float> values,
                                 std::span<const int32_t> labels) = nullptr;
+  // Outputs [T, C] are scores of C labels at each time, of which this one is the blank (ctc_loss).
+  // Null: they are not.
+  int64_t (*blank)(const std::any& settings) = nullptr;
+  // The first half of the outputs are means, the second half stand for variances: returns the
+  // variance that the loss makes of an output. Null: outputs are no means and variances.
+  double (*variance)(const std::any& settings, double output) = nullptr;
   // What the loss requires of the model's outputs, and a remedy. Shown if the loss is not finite
   // though the outputs are. Empty: no requirement.
   std::string_view needs{};

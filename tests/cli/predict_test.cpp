@@ -1,8 +1,14 @@
 // dptrain predict.
+#include <cmath>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "cli/trained_table.h"
+#include "data/readers/image.h"
+#include "data/readers/npy.h"
+#include "data/tables.h"
+#include "paths.h"
 
 namespace dpt {
 
@@ -86,6 +92,83 @@ TEST_CASE("predict refuses what does not fit, before it computes anything") {
   const Finished wide = predict(folder, {"t", "wide.csv"});
   CHECK(wide.code == 4);
   CHECK(has(wide.err, "wide.csv has 5 columns, but the model takes 2"));
+}
+
+TEST_CASE("predict writes the format that the ending of the output file names, or refuses it") {
+  const Folder folder;
+  train(folder);
+  folder.write("new.csv", "5,0\n-4,1\n");
+  const auto written = [&](const std::string& file, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = {"t", "new.csv", "-o", file};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished f = predict(folder, words);
+    CHECK_MESSAGE(f.code == 0, f.err);
+    CHECK(f.out.empty());
+    return read_file(folder.file(file));
+  };
+  CHECK(written("out.csv") == predict(folder, {"t", "new.csv", "--csv"}).out);
+  CHECK(written("out.JSON", {"--json"}) == predict(folder, {"t", "new.csv", "--json"}).out);
+  CHECK(has(written("out.jsonl"), "{\"file\": \"new.csv\", \"row\": 1, \"classes\": ["));
+  CHECK(written("out.npy").starts_with("\x93NUMPY"));
+  for (const char* file : {"out.txt", "out", "out.npz"}) {
+    const Finished f = predict(folder, {"t", "new.csv", "-o", file});
+    CHECK(f.code == 2);
+    CHECK_MESSAGE(has(f.err, std::string("predict -o ") + file + ": "), f.err);
+    CHECK(has(f.err, ".csv, .json and .jsonl for predictions, .npy for the model's outputs"));
+    CHECK(!std::filesystem::exists(folder.file(file)));
+  }
+  const Finished both = predict(folder, {"t", "new.csv", "--json", "-o", "out.csv"});
+  CHECK(both.code == 2);
+  CHECK_MESSAGE(has(both.err, "--json and -o out.csv ask for different formats"), both.err);
+}
+
+TEST_CASE("predict leaves out tables that it cannot read, and counts them") {
+  const Folder folder;
+  train(folder);
+  folder.write("new.csv", "5,0\n");
+  folder.write("wide.csv", "1,2,3,4,5\n");
+  const Finished f = predict(folder, {"t", "wide.csv", "new.csv", "none.csv", "--csv"});
+  CHECK(f.code == 4);
+  CHECK_MESSAGE(f.out.starts_with("file,row,class,probability\nnew.csv,0,up,"), f.out);
+  CHECK(has(f.err, "dptrain: wide.csv has 5 columns, but the model takes 2"));
+  CHECK(has(f.err, "dptrain: none.csv cannot be opened"));
+  CHECK_MESSAGE(
+      f.err.ends_with("dptrain: 2 of 3 files could not be read and have no predictions\n"), f.err);
+}
+
+TEST_CASE("predict leaves out images that it cannot read" * doctest::skip(!reads_png())) {
+  const Folder folder;
+  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
+  for (const char* name : {"set/a/1.png", "set/b/1.png", "new/1.png", "new/3.png"})
+    folder.write(name, image);
+  folder.write("new/2.png", image.substr(0, image.size() / 2));
+  folder.write("new/4.png", "no image");
+  folder.write("t.yaml",
+               "data: {dataset: {image_folder: {path: set, crop: 4}}, transforms: [to_tensor], "
+               "batch_size: 2}\nmodel: [flatten, {linear: 2}]\nloss: cross_entropy\n"
+               "optimizer: {sgd: 0.1}\nepochs: 1\ncores: 1\n");
+  const Finished trained = dptrain({"t.yaml"}, {}, folder.path());
+  REQUIRE_MESSAGE(trained.code == 0, trained.err);
+  const Finished f = predict(folder, {"t", "new"});
+  CHECK(f.code == 4);
+  for (const char* name : {"new/1.png", "new/3.png"}) CHECK_MESSAGE(has(f.out, name), f.out);
+  for (const char* name : {"new/2.png", "new/4.png"}) {
+    CHECK_MESSAGE(!has(f.out, name), f.out);
+    CHECK_MESSAGE(has(f.err, std::string("dptrain: ") + name + " "), f.err);
+  }
+  CHECK_MESSAGE(
+      f.err.ends_with("dptrain: 2 of 4 files could not be read and have no predictions\n"), f.err);
+  // The rows of an array are those of the files.
+  CHECK(predict(folder, {"t", "new", "-o", "out.npy"}).code == 4);
+  const Table outputs = read_npy(folder.file("out.npy"));
+  REQUIRE(outputs.desc.shape == Shape{4, 2});
+  const auto values = values_of<float>(outputs);
+  for (size_t i = 0; i < values.size(); ++i)
+    CHECK(std::isnan(values[i]) == (i / 2 == 1 || i / 2 == 3));
+  const Finished none = predict(folder, {"t", "new/4.png"});
+  CHECK(none.code == 4);
+  CHECK(none.out.empty());
+  CHECK(has(none.err, "1 of 1 file could not be read and has no predictions\n"));
 }
 
 }  // namespace dpt

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/fail.h"
 #include "data/datasets/loading.h"
 #include "data/readers/image.h"
 #include "paths.h"
@@ -33,8 +34,15 @@ Floats floats(const Set& set, const std::vector<std::string>& files) {
   return all_of<float>(read_input_files(set.choice, set.form, files).dataset.inputs);
 }
 
+// Why files are refused, or why they could not be read.
 std::string refusal(const Set& set, const std::vector<std::string>& files) {
-  return data_error([&] { read_input_files(set.choice, set.form, files); });
+  std::string unread;
+  const auto read = [&] {
+    const InputFiles in = read_input_files(set.choice, set.form, files);
+    for (const auto& [file, reason] : in.unread->reasons()) unread += reason;
+    if (!unread.empty()) fail(Fault::data, "{}", unread);
+  };
+  return data_error(read);
 }
 
 // A set of numbers [2, 2] without files.

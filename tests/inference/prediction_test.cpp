@@ -122,6 +122,71 @@ TEST_CASE("values in the units of the data") {
         "]}\n");
 }
 
+// Outputs of gaussian_nll_loss are means, then variances or their logarithms.
+TEST_CASE("means and variances in the units of the data") {
+  const InputFiles one = files_of({{"a", 1}});
+  SampleForm form = values(2);
+  const float outputs[] = {1, 2, 0.25, -1};
+  const LoadedText plain = spec_of("{gaussian_nll_loss: {eps: 0.01}}");
+  // Negative variances count as eps, as in the loss.
+  CHECK(PredictionTable(plain.spec, form, one, {4}, 1).csv(outputs) ==
+        "file,row,mean 0,mean 1,variance 0,variance 1\na,0,1,2,0.25,0.01\n");
+  const LoadedText units = spec_of("{gaussian_nll_loss: {log_variance: true}}",
+                                   "[{standardize: {mean: [100000, 3], std: [10, 2]}}]");
+  form.columns = {
+      .names = {"x", "price", "rooms"}, .header = true, .inputs = {0}, .targets = {1, 2}};
+  // exp(0.25) * 10^2 and exp(-1) * 2^2.
+  CHECK(PredictionTable(units.spec, form, one, {4}, 1).csv(outputs) ==
+        "file,row,price mean,rooms mean,price variance,rooms variance\n"
+        "a,0,100010,7,128.403,1.47152\n");
+  const float two[] = {1, 2};
+  CHECK(PredictionTable(plain.spec, values(1), one, {2}, 1).json(two) ==
+        "{\"predictions\": [\n"
+        "  {\"file\": \"a\", \"row\": 0, \"values\": {\"mean\": 1, \"variance\": 2}}\n"
+        "]}\n");
+}
+
+TEST_CASE("label sequences of ctc_loss, decoded greedily") {
+  const InputFiles two = files_of({{"a", 2}});
+  SampleForm form = classes(3);
+  form.target = {DType::i32, {2}};
+  const LoadedText text = spec_of("{ctc_loss: {blank: 2}}");
+  const auto scores = [](const std::vector<int>& best) {
+    std::vector<float> out;
+    for (const int label : best)
+      for (int c = 0; c < 3; ++c) out.push_back(c == label ? 5.F : 1.F);
+    return out;
+  };
+  std::vector<float> outputs = scores({2, 0, 0, 2, 0, 1, 1});  // a repetition, and two zeros
+  const std::vector<float> blanks = scores({2, 2, 2, 2, 2, 2, 2});
+  outputs.insert(outputs.end(), blanks.begin(), blanks.end());
+  const PredictionTable table(text.spec, form, two, {7, 3}, 1);
+  CHECK(table.csv(outputs) == "file,row,labels\na,0,0 0 1\na,1,\n");
+  CHECK(table.json_lines(outputs) ==
+        "{\"file\": \"a\", \"row\": 0, \"labels\": [0, 0, 1]}\n"
+        "{\"file\": \"a\", \"row\": 1, \"labels\": []}\n");
+  form.class_names = {"x", "y", "-"};
+  const PredictionTable named(text.spec, form, two, {7, 3}, 1);
+  CHECK(named.text(outputs) == "file  row  labels\na       0   x x y\na       1        \n");
+  CHECK(has(named.json(outputs), "\"labels\": [0, 0, 1], \"names\": [\"x\", \"x\", \"y\"]}"));
+}
+
+TEST_CASE("samples of images that could not be read have no line") {
+  const LoadedText text = spec_of("nll_loss");
+  InputFiles images = files_of({{"a.png", 1}, {"b.png", 1}, {"c.png", 1}});
+  struct None : SampleReader {
+    void read(uint32_t, std::span<std::byte>) const override {}
+  };
+  images.dataset.reader = std::make_shared<None>();
+  images.unread->add(1, "b.png is damaged");
+  const float outputs[] = {std::log(0.25F), std::log(0.75F), 0, 0, 0, -100};
+  const SampleForm form = classes(2);
+  const PredictionTable table(text.spec, form, images, {2}, 1);
+  CHECK(table.csv(outputs) == "file,row,class,probability\na.png,0,1,0.75\nc.png,0,0,1\n");
+  CHECK(!has(table.json(outputs), "b.png"));
+  CHECK(!has(table.text(outputs), "b.png"));
+}
+
 TEST_CASE("outputs that are no list are refused") {
   const InputFiles one = files_of({{"a", 1}});
   const LoadedText text = spec_of("cross_entropy");

@@ -106,6 +106,7 @@ LossType ctc_loss() {
                            std::span<const int32_t> labels) {
     return std::any_cast<const CtcLoss&>(s).problem(labels);
   };
+  type.blank = [](const std::any& s) { return std::any_cast<const CtcLoss&>(s).blank; };
   type.class_dim = [](const std::any&, const Shape&) { return 2; };
   type.torch_class = kCtcTorch;
   type.needs = "labels must fit into the time of the output: use `zero_infinity: true`";

@@ -1,6 +1,9 @@
 // gaussian_nll_loss: (log(v) + (m - t)^2 / v) / 2 for each target t: the negative log-likelihood
 // under a normal distribution whose mean m and variance v the model gives. The output [N, 2 D, ...]
 // of targets [N, D, ...] has the means first. Nix and Weigend, 1994.
+#include <algorithm>
+#include <cmath>
+
 #include "layers/losses/common.h"
 
 namespace dpt::losses {
@@ -54,6 +57,10 @@ struct GaussianNllLoss : Reduction {
     return g.apply("gaussian_nll_loss", {output, target, divisor},
                    GaussianNll{log_variance, full, eps});
   }
+  // See LossType::variance.
+  double variance(double output) const {
+    return std::max(log_variance ? std::exp(output) : output, eps);
+  }
   Divisor divisor() const { return over(Divisor::half_elements); }
   std::string torch() const {
     return PythonCall("GaussianNLL")
@@ -73,6 +80,9 @@ LossType gaussian_nll_loss() {
       "Output [N, 2 D] for targets [N, D]: negative log-likelihood of normal distributions with "
       "the "
       "means [:, :D] and the variances [:, D:]. PyTorch refuses negative variances.");
+  type.variance = [](const std::any& s, double output) {
+    return std::any_cast<const GaussianNllLoss&>(s).variance(output);
+  };
   type.torch_class = kGaussianNllTorch;
   type.needs =
       "variances, the second half of the outputs, must be positive: use `log_variance: true`, or "
