@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/spec_argument.h"
 #include "data/check_samples.h"
+#include "session/label_check.h"
 #include "train/run_memory.h"
 #include "train/warnings.h"
 
@@ -88,7 +90,8 @@ bool check_stand_in(SpecArgument argument, const Spec& spec, Findings& found) {
   return opened;
 }
 
-void check_data(const SessionData& data, int64_t most_decoded, Findings& found) {
+void check_data(const Session& s, int64_t most_decoded, Findings& found) {
+  const SessionData& data = s.data;
   const auto look = [&](const Dataset& set, std::string_view name) {
     const SampleReport report = check_samples(set, name, most_decoded);
     for (const std::string& problem : report.problems)
@@ -98,9 +101,19 @@ void check_data(const SessionData& data, int64_t most_decoded, Findings& found) 
                    counted(set.size(), "image"),
                    report.decoded < set.size() ? ", evenly spread; --all-images decodes all" : "");
   };
+  // Labels of the training set have been checked: these make the loss of an evaluation infinite.
+  const auto look_at_labels = [&](const Dataset& set, std::string_view name,
+                                  std::span<const uint32_t> rows) {
+    const std::string problem = misfitting_labels(s.settings, s.model, set, name, rows);
+    if (!problem.empty()) found.add(fmt::format("dptrain: {}\n", problem), Fault::data);
+  };
   look(data.train, "training");
   if (data.test && data.test_rows.empty()) look(*data.test, data.evaluated_set());
-  if (data.final_test) look(*data.final_test, "test");
+  if (data.test) look_at_labels(*data.test, data.evaluated_set(), data.test_rows);
+  if (data.final_test) {
+    look(*data.final_test, "test");
+    look_at_labels(*data.final_test, "test", {});
+  }
 }
 
 void check_session(const LoadedSpec& loaded, const SpecArgument& argument, int64_t most_decoded,
@@ -113,7 +126,7 @@ void check_session(const LoadedSpec& loaded, const SpecArgument& argument, int64
             [&] { print_stderr("{}", partial_weights_text(session->settings, session->model)); }) &&
         found.collect([&] { check_initial_weights(session->settings, session->model); }))
       found.collect([&] { check_weight_values(session->settings, session->model); });
-    check_data(session->data, most_decoded, found);
+    check_data(*session, most_decoded, found);
     print_stderr("{}", render(warnings_of(*session, static_cast<int>(usable_cores().size()))));
     return;
   }

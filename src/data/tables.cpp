@@ -78,6 +78,19 @@ std::string index_text(const Table& table, size_t i) {
   return " at [" + out + "]";
 }
 
+// What may be meant by a label that is no class.
+std::string label_hint(std::span<const int32_t> labels, int32_t wrong,
+                       std::optional<int64_t> ignore) {
+  const auto is_sign = [](int32_t l) { return l == 1 || l == -1; };
+  if (wrong == -1 && std::ranges::all_of(labels, is_sign))
+    return "; targets of 1 and -1, as soft_margin_loss and cosine_embedding_loss take them, are "
+           "numbers: save them as float32 (numpy: y.astype(\"float32\"))";
+  if (ignore)
+    return fmt::format("; if it marks targets to leave out, set `ignore_index: {}` of the loss",
+                       wrong);
+  return "";
+}
+
 }  // namespace
 
 NoTestSplit::NoTestSplit(std::string_view dataset, std::string_view keys)
@@ -139,9 +152,9 @@ Table as_classes(const Table& labels, int64_t& classes, const std::string& path,
       fail(
           Fault::data,
           "{}: the label of sample {} (counted from 0){} is {}, which is not one of the {} classes "
-          "0..{}",
+          "0..{}{}",
           path, static_cast<int64_t>(i) / labels.sample().elements(), index_text(labels, i), to[i],
-          classes, classes - 1);
+          classes, classes - 1, label_hint(to, to[i], ignore));
   return std::move(out).done();
 }
 

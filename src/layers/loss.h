@@ -55,6 +55,10 @@ struct LossType : RegistryEntry {
   // targets are accepted.
   std::string (*target_problem)(const std::any& settings, std::span<const float> values,
                                 std::span<const int32_t> labels) = nullptr;
+  // Checks the labels of a sample against the model's output for it: [T, C] of an output [N, T, C].
+  // Returns the end of a message, as target_problem. Null: all fit.
+  std::string (*output_problem)(const std::any& settings, std::span<const int32_t> labels,
+                                const Shape& output) = nullptr;
   // Outputs [T, C] are scores of C labels at each time, of which this one is the blank (ctc_loss).
   // Null: they are not.
   int64_t (*blank)(const std::any& settings) = nullptr;

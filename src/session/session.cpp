@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/fail.h"
 #include "layers/model.h"
+#include "session/label_check.h"
 #include "session/load_data.h"
 #include "session/make_plan.h"
 #include "session/memory.h"
@@ -153,6 +155,13 @@ void check_random(const RunSettings& settings, const Devices& devices, Diagnosti
             "the same in every mode");
 }
 
+// The first of these samples would make the loss infinite.
+void check_training_labels(const Session& s) {
+  const std::string problem =
+      misfitting_labels(s.settings, s.model, s.data.train, "training", s.data.train_rows);
+  if (!problem.empty()) fail(Fault::data, "{}", problem);
+}
+
 }  // namespace
 
 std::unique_ptr<const Session> make_session(Spec given, const SessionQuery& query, Diagnostics& d) {
@@ -174,6 +183,7 @@ std::unique_ptr<const Session> make_session(Spec given, const SessionQuery& quer
   if (d.ok()) check_batch_norm(s, d);
   if (d.ok()) check_statistics_of_hosts(s, d);
   if (d.ok()) check_placement(s.settings.spec, s.devices, s.model, d);
+  if (d.ok() && !query.evaluates && query.data_of == nullptr) check_training_labels(s);
   if (!d.ok()) return nullptr;
   s.plan = make_plan(s);
   if (const std::string reason = beyond_limit(s); !reason.empty()) {

@@ -70,6 +70,63 @@ TEST_CASE("check finds numbers that are not finite in data and weights") {
     CHECK_MESSAGE(has(f.err, text), f.err);
 }
 
+// 6 samples of 4 time steps with labels of at most 3 letters.
+TEST_CASE("check finds label sequences that are too long for ctc_loss") {
+  const Folder folder;
+  folder.write("x.npy", npy("<f4", "(6, 4, 2)", std::vector<float>(48, 0.5F)));
+  const auto labels = [&](const char* file, int64_t of_sample_2, int64_t of_sample_4) {
+    std::vector<int64_t> all(18, -1);
+    for (size_t i = 0; i < all.size(); i += 3) all[i] = 1, all[i + 1] = 2;
+    for (size_t i = 0; i < 3; ++i) all[6 + i] = of_sample_2, all[12 + i] = of_sample_4;
+    folder.write(file, npy("<i8", "(6, 3)", all));
+  };
+  labels("good.npy", -1, -1);
+  labels("bad.npy", 2, 1);
+  folder.write("t.yaml", R"(
+data:
+  dataset: {npy: {inputs: x.npy, targets: bad.npy, test_inputs: x.npy, test_targets: good.npy}}
+  batch_size: 2
+model: [{linear: 3}]
+loss: {ctc_loss: {ignore_index: -1}}
+optimizer: {sgd: 0.1}
+epochs: 1
+evaluate: true
+)");
+  const std::string path = folder.file("t.yaml");
+  const std::string problem =
+      "set (counted from 0) has 3 labels and 2 repetitions, which need a blank between equal "
+      "labels, so ctc_loss needs 5 time steps, but the model's output has T = 4: ";
+  for (const char* command : {"check", "train"}) {
+    const Finished f = dptrain({command, path, "out=" + folder.file("run")});
+    CHECK(f.code == 4);
+    CHECK_MESSAGE(has(f.err, "dptrain: sample 2 of the training " + problem), f.err);
+    CHECK(has(f.err, ". 1 other sample of this set does not fit either\n"));
+  }
+  CHECK(dptrain({"check", path, "loss.ctc_loss.zero_infinity=true"}).code == 0);
+  const Finished test =
+      dptrain({"check", path, "data.dataset.npy.targets=" + folder.file("good.npy"),
+               "data.dataset.npy.test_targets=" + folder.file("bad.npy")});
+  CHECK(test.code == 4);
+  CHECK_MESSAGE(has(test.err, "dptrain: sample 2 of the test " + problem), test.err);
+}
+
+TEST_CASE("check explains integer targets of 1 and -1") {
+  const Folder folder;
+  folder.write("x.npy", npy("<f4", "(4, 2)", std::vector<float>(8, 0.5F)));
+  folder.write("y.npy", npy("<i8", "(4, 1)", std::vector<int64_t>{1, -1, 1, 1}));
+  folder.write("t.yaml", spec("{npy: {inputs: x.npy, targets: y.npy}}"));
+  const Finished f = dptrain({"check", folder.file("t.yaml"), "loss=soft_margin_loss"});
+  CHECK(f.code == 4);
+  CHECK_MESSAGE(has(f.err, "sample 1 (counted from 0) at [0] is -1"), f.err);
+  CHECK_MESSAGE(has(f.err, "numbers: save them as float32 (numpy: y.astype(\"float32\"))"), f.err);
+  folder.write("y.npy", npy("<i8", "(4, 1)", std::vector<int64_t>{1, -1, 3, 1}));
+  const Finished other = dptrain({"check", folder.file("t.yaml"), "loss=cross_entropy"});
+  CHECK_MESSAGE(has(other.err,
+                    "; if it marks targets to leave out, set `ignore_index: -1` of the "
+                    "loss"),
+                other.err);
+}
+
 TEST_CASE("check decodes images" * doctest::skip(!reads_png())) {
   const Folder folder;
   const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));

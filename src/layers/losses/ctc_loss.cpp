@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/count.h"
 #include "layers/losses/common.h"
 
 namespace dpt::losses {
@@ -78,6 +79,24 @@ struct CtcLoss : Reduction {
       return fmt::format("has labels behind the padding {}: padding must come last", ignore_index);
     return "";
   }
+  // See LossType::output_problem. A path through the output has a step for each label, and one for
+  // the blank between two equal labels.
+  std::string length_problem(std::span<const int32_t> labels, const Shape& output) const {
+    const auto length = std::ranges::find(labels, ignore_index) - labels.begin();
+    int64_t repeats = 0;
+    for (int64_t i = 1; i < length; ++i)
+      repeats += labels[static_cast<size_t>(i)] == labels[static_cast<size_t>(i) - 1] ? 1 : 0;
+    if (zero_infinity || length + repeats <= output[0]) return "";
+    return fmt::format(
+        "has {}{}, so ctc_loss needs {} time steps, but the model's output has T = {}: reduce the "
+        "time less in the model (strides, pooling), shorten or remove the sample, or set "
+        "`zero_infinity: true`, which gives such samples a loss of 0",
+        counted(length, "label"),
+        repeats == 0 ? ""
+                     : fmt::format(" and {}, which {} a blank between equal labels",
+                                   counted(repeats, "repetition"), repeats == 1 ? "needs" : "need"),
+        length + repeats, output[0]);
+  }
   Divisor divisor() const { return over(Divisor::samples); }
   std::string torch() const {
     return PythonCall("Ctc")
@@ -105,6 +124,10 @@ LossType ctc_loss() {
   type.target_problem = [](const std::any& s, std::span<const float>,
                            std::span<const int32_t> labels) {
     return std::any_cast<const CtcLoss&>(s).problem(labels);
+  };
+  type.output_problem = [](const std::any& s, std::span<const int32_t> labels,
+                           const Shape& output) {
+    return std::any_cast<const CtcLoss&>(s).length_problem(labels, output);
   };
   type.blank = [](const std::any& s) { return std::any_cast<const CtcLoss&>(s).blank; };
   type.class_dim = [](const std::any&, const Shape&) { return 2; };

@@ -39,6 +39,27 @@ TEST_CASE("ctc_loss says which targets it does not take") {
   CHECK(problem({1, -1, 2}) == "has labels behind the padding -1: padding must come last");
 }
 
+// A blank between equal labels takes a step of the time, too.
+TEST_CASE("ctc_loss says which label sequences are too long for the output") {
+  const auto problem = [&](const std::string& keys, const std::vector<int32_t>& labels) {
+    const ModelText text("model: [identity]", "{ctc_loss: {" + keys + "}}");
+    const Choice& loss = text.spec.loss;
+    return static_cast<const LossType*>(loss.what)->output_problem(loss.settings, labels, {4, 5});
+  };
+  CHECK(problem("", {1, 2, 3, 4}).empty());
+  CHECK(problem("", {1, 1, 2}).empty());
+  CHECK(problem("ignore_index: -1", {1, 2, 3, 4, -1, -1}).empty());
+  CHECK(
+      problem("", {1, 2, 3, 4, 1})
+          .starts_with(
+              "has 5 labels, so ctc_loss needs 5 time steps, but the model's output has T = 4: "));
+  CHECK(problem("", {1, 1, 1})
+            .starts_with("has 3 labels and 2 repetitions, which need a blank between equal labels, "
+                         "so ctc_loss needs "
+                         "5 time steps, but the model's output has T = 4: "));
+  CHECK(problem("zero_infinity: true", {1, 1, 1}).empty());
+}
+
 TEST_CASE("ctc_loss as PyTorch") {
   CHECK(torch_loss("ctc_loss") == "Ctc()");
   CHECK(torch_loss("{ctc_loss: {blank: 4, zero_infinity: true, ignore_index: -1}}") ==
