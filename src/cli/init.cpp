@@ -50,6 +50,12 @@ void check_written(const std::string& path) {
   try {
     const LoadedSpec loaded = load({.path = path, .overrides = {}});
     (void)open_session(loaded, {.runs = false, .sizes_only = true});
+  } catch (const BadSpec& e) {
+    std::error_code ignored;
+    fs::remove(path, ignored);
+    throw BadSpec{e.text +
+                  "dptrain: no spec was written: the net that init chose does not fit this "
+                  "data; write the spec as docs/specs.md shows\n"};
   } catch (...) {
     std::error_code ignored;
     fs::remove(path, ignored);

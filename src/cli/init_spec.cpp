@@ -56,6 +56,20 @@ std::string numbers(const std::vector<double>& values) {
   return "[" + out + "]";
 }
 
+// Whether there is a class for each pixel, voxel or position of samples [C, size] or [size] of
+// numbers, where [size] is the shape of a target.
+bool is_dense(const Dataset& d) {
+  const Shape sample = d.inputs.sample(), target = d.targets.sample();
+  if (d.classes == 0 || target.rank() < 1 || target.rank() > 3 || d.inputs.desc.dtype == DType::i32)
+    return false;
+  return sample == target || (sample.rank() == target.rank() + 1 && sample.tail(1) == target);
+}
+
+// "16, 16"
+std::string extents_of(const Shape& shape) {
+  return fmt::format("{}", fmt::join(shape.extents(), ", "));
+}
+
 class Writer {
  public:
   Writer(const DataGuess& guess, const std::string& folder)
@@ -79,7 +93,18 @@ class Writer {
   }
 
  private:
-  bool predicts_next() const { return d_.classes > 0 && d_.targets.sample().rank() == 1; }
+  // A token for each position of a sequence.
+  bool predicts_next() const {
+    return tokens() && d_.classes > 0 && d_.targets.sample() == sample_;
+  }
+  // A class for each pixel, voxel or position.
+  bool dense() const { return is_dense(d_); }
+  // The targets are 1 and -1.
+  bool signs() const {
+    if (d_.classes > 0 || !d_.targets.data) return false;
+    const std::span<const float> all = values_of<float>(d_.targets);
+    return std::ranges::all_of(all, [](float t) { return t == 1 || t == -1; });
+  }
   bool tokens() const { return d_.inputs.desc.dtype == DType::i32; }
   bool images() const {
     constexpr int64_t kSmallest = 8;
@@ -122,7 +147,7 @@ class Writer {
     if (images() && g_.type == "image_folder")
       t_.line("    # - random_horizontal_flip",
               "mirrors images; remove it if that changes the class");
-    if (g_.target_mean.empty()) return;
+    if (g_.target_mean.empty() || signs()) return;
     t_.line("  target_transforms:");
     scaling("    - standardize", g_.target_mean, g_.target_std,
             "outputs and loss are in units of std");
@@ -155,7 +180,9 @@ class Writer {
   void model() {
     t_.line("model:",
             fmt::format("one sample is {} {}", sample_.str(), name_of(d_.inputs.desc.dtype)));
-    if (tokens())
+    if (dense())
+      dense_layers();
+    else if (tokens())
       token_layers();
     else if (images())
       image_layers();
@@ -177,6 +204,30 @@ class Writer {
     t_.line("  - linear: 64");
     t_.line("  - relu");
     t_.line(fmt::format("  - linear: {}", outputs()), outputs_text());
+  }
+
+  // Convolutions that keep the size; dilated ones see more of the surroundings.
+  void dense_layers() {
+    const Shape target = d_.targets.sample();
+    const int rank = target.rank();
+    if (sample_ == target)
+      t_.line("  - reshape: [1, " + extents_of(sample_) + "]", "one channel in front");
+    constexpr int64_t kChannels[] = {16, 32, 32}, kDilations[] = {1, 2, 4};
+    for (int i = 0; i < 3; ++i) {
+      const int64_t d = kDilations[i];
+      t_.line(fmt::format("  - conv{}d: {{out_channels: {}, kernel_size: 3, padding: {}{}}}", rank,
+                          kChannels[i], d, d > 1 ? fmt::format(", dilation: {}", d) : ""),
+              i == 0   ? "keeps the size"
+              : i == 1 ? "sees more of the surroundings"
+                       : "");
+      t_.line(fmt::format("  - batch_norm{}d", rank),
+              i == 0 ? "keeps each channel's values in a standard range" : "");
+      t_.line("  - relu", i == 0 ? "negative numbers become 0" : "");
+    }
+    t_.line(fmt::format("  - conv{}d: {{out_channels: {}, kernel_size: 1}}", rank, d_.classes),
+            rank == 2   ? "a score per class for each pixel"
+            : rank == 3 ? "a score per class for each voxel"
+                        : "a score per class for each position");
   }
 
   // Convolutions, each followed by half the resolution, while there is enough of it.
@@ -254,19 +305,27 @@ class Writer {
   }
 
   void training() {
-    if (d_.classes == 0)
+    if (signs())
+      t_.line("loss: soft_margin_loss", "for targets of 1 and -1");
+    else if (d_.classes == 0)
       t_.line("loss: mse_loss", "the mean of squared differences");
-    else if (predicts_next())
-      t_.line("loss: {cross_entropy: {class_dim: -1}}",
-              "how unlikely the net finds the next token");
     else
-      t_.line("loss: cross_entropy", "how unlikely the net finds the right classes");
+      t_.line("loss: " + cross_entropy(), predicts_next()
+                                              ? "how unlikely the net finds the next token"
+                                              : "how unlikely the net finds the right classes");
     t_.line("optimizer: {adam_w: {lr: 0.001}}", "`dptrain lr-find SPEC` measures a learning rate");
     if (predicts_next()) t_.line("clip_grad_norm: 1", "a step's gradients have at most this norm");
     t_.line(fmt::format("epochs: {}", epochs()), "passes over the training set");
     t_.empty();
     evaluation();
     t_.line("parallel: single", "dp: threads as devices; ddp: processes");
+  }
+
+  std::string cross_entropy() const {
+    std::string keys = predicts_next() ? "class_dim: -1" : "";
+    if (g_.ignore_index)
+      keys += fmt::format("{}ignore_index: {}", keys.empty() ? "" : ", ", *g_.ignore_index);
+    return keys.empty() ? "cross_entropy" : "{cross_entropy: {" + keys + "}}";
   }
 
   // About 2000 steps.
@@ -279,7 +338,7 @@ class Writer {
     if (g_.has_test())
       t_.line("evaluate: true", d_.classes > 0 ? "loss and accuracy on the test set, each epoch"
                                                : "loss on the test set, each epoch");
-    else if (splits_off_validation(g_) && d_.classes == 0)
+    else if (splits_off_validation(g_) && d_.classes == 0 && !signs())
       t_.line("evaluate: {metrics: [mae, r2]}", "in addition to the loss, on the validation set");
   }
 
@@ -290,6 +349,31 @@ class Writer {
   SpecText t_;
 };
 
+// Why init writes no net for these targets; empty: it does.
+std::string why_not(const Dataset& d) {
+  const Shape sample = d.inputs.sample(), target = d.targets.sample();
+  const std::string both =
+      fmt::format("the samples are {} {}, and the targets of each are {} {}", sample.str(),
+                  name_of(d.inputs.desc.dtype), target.str(), name_of(d.targets.desc.dtype));
+  if (d.classes == 0 && target.rank() != 1)
+    return both +
+           ": init writes nets for classes and for rows of numbers; write the spec as "
+           "docs/specs.md shows, or store the targets as [N, columns]";
+  const bool tokens = d.inputs.desc.dtype == DType::i32;
+  if (d.classes == 0 || target.rank() == 0 || is_dense(d) || (tokens && target == sample))
+    return "";
+  if (target.rank() == 1)
+    return both +
+           ": if these are sequences of labels, as in speech and handwriting, write the spec by "
+           "hand with `loss: ctc_loss` (`dptrain explain ctc_loss`), for a model with the output "
+           "[N, T, C]. For one class per position of a sequence, store the samples as [C, T] and "
+           "the targets as [T]";
+  return both +
+         ": init writes nets for one class per sample, or per pixel or voxel of samples [C, H, W] "
+         "or [C, D, H, W]. For other sizes write the model by hand, with the output [N, C, ...], "
+         "where ... is the size of the targets, and `loss: cross_entropy`";
+}
+
 }  // namespace
 
 bool splits_off_validation(const DataGuess& guess) {
@@ -299,12 +383,8 @@ bool splits_off_validation(const DataGuess& guess) {
 
 std::string init_spec(const DataGuess& guess, const std::string& folder,
                       const std::string& schema) {
-  const Dataset& d = guess.train;
-  if (d.classes == 0 && d.targets.sample().rank() != 1)
-    fail(Fault::spec,
-         "the targets are {} {} per sample, and init writes nets for classes and for rows of "
-         "numbers; write the spec as docs/specs.md shows, or store the targets as [N, columns]",
-         d.targets.sample().str(), name_of(d.targets.desc.dtype));
+  if (const std::string reason = why_not(guess.train); !reason.empty())
+    fail(Fault::spec, "no spec was written: {}", reason);
   return Writer(guess, folder).text(schema);
 }
 

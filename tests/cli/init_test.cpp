@@ -64,6 +64,80 @@ TEST_CASE("init: arrays of images, of tokens, and with a test set") {
   CHECK_MESSAGE(has(tokens, "evaluate: true"), tokens);
 }
 
+TEST_CASE("init: a class for each pixel, voxel or position") {
+  const Folder folder;
+  const auto labels = [](size_t count, int64_t classes) {
+    std::vector<int64_t> out(count);
+    for (size_t i = 0; i < count; ++i) out[i] = static_cast<int64_t>(i) % classes;
+    return out;
+  };
+  folder.write("p/x.npy", npy("|u1", "(6, 3, 5, 9)", std::vector<uint8_t>(6 * 135, 7)));
+  folder.write("p/y.npy", npy("<i8", "(6, 5, 9)", labels(6 * 45, 4)));
+  const std::string pixels = trained(folder, "p");
+  CHECK_MESSAGE(has(pixels, "- conv2d: {out_channels: 4, kernel_size: 1} "), pixels);
+  CHECK_MESSAGE(has(pixels, "loss: cross_entropy "), pixels);
+  folder.write("v/x.npy", npy("<f4", "(6, 1, 4, 3, 5)", std::vector<float>(360, 0.5F)));
+  folder.write("v/y.npy", npy("<i8", "(6, 4, 3, 5)", labels(360, 3)));
+  CHECK(has(trained(folder, "v"), "- conv3d: {out_channels: 3, kernel_size: 1} "));
+  folder.write("s/x.npy", npy("<f4", "(6, 2, 12)", std::vector<float>(144, 0.5F)));
+  folder.write("s/y.npy", npy("<i8", "(6, 12)", labels(72, 3)));
+  CHECK(has(trained(folder, "s"), "- conv1d: {out_channels: 3, kernel_size: 1} "));
+  // Without a dimension of channels.
+  folder.write("g/x.npy", npy("<f4", "(6, 5, 9)", std::vector<float>(270, 0.5F)));
+  folder.write("g/y.npy", npy("<i8", "(6, 5, 9)", labels(270, 2)));
+  CHECK(has(trained(folder, "g"), "- reshape: [1, 5, 9] "));
+}
+
+TEST_CASE("init: labels that mark pixels without a class are ignored") {
+  const Folder folder;
+  folder.write("b/x.npy", npy("<f4", "(4, 1, 4, 4)", std::vector<float>(64, 0.5F)));
+  std::vector<uint8_t> bytes(64, 1);
+  bytes[0] = bytes[33] = 255;
+  folder.write("b/y.npy", npy("|u1", "(4, 4, 4)", bytes));
+  const std::string spec = trained(folder, "b");
+  CHECK_MESSAGE(has(spec, "- conv2d: {out_channels: 2, kernel_size: 1} "), spec);
+  CHECK_MESSAGE(has(spec, "loss: {cross_entropy: {ignore_index: 255}} "), spec);
+  CHECK_MESSAGE(has(spec, "# targets of 255 count as targets without a class"), spec);
+  std::vector<int64_t> labels(64, 2);
+  labels[5] = -1;
+  folder.write("b/y.npy", npy("<i8", "(4, 4, 4)", labels));
+  CHECK(has(trained(folder, "b"), "loss: {cross_entropy: {ignore_index: -1}} "));
+}
+
+TEST_CASE("init: targets of 1 and -1, and label sequences") {
+  const Folder folder;
+  const auto refusal = [&](const char* data) {
+    const Finished f = dptrain({"init", data, "--out", "none.yaml"}, {}, folder.path());
+    CHECK(f.code != 0);
+    CHECK(!std::filesystem::exists(folder.file("none.yaml")));
+    CHECK_MESSAGE(!has(f.err, "none.yaml"), f.err);
+    return f.err;
+  };
+  std::vector<float> signs(40, 1);
+  signs[3] = signs[8] = -1;
+  folder.write("f/x.npy", npy("<f4", "(40, 2)", std::vector<float>(80, 0.5F)));
+  folder.write("f/y.npy", npy("<f4", "(40,)", signs));
+  const std::string spec = trained(folder, "f");
+  CHECK_MESSAGE(has(spec, "loss: soft_margin_loss "), spec);
+  CHECK_MESSAGE(!has(spec, "standardize"), spec);
+  for (const char* shape : {"(40,)", "(20, 2)"}) {
+    folder.write("f/y.npy", npy("<i8", shape, std::vector<int64_t>(signs.begin(), signs.end())));
+    CHECK(has(refusal("f"), "are numbers: save them as float32"));
+  }
+  folder.write("c/x.npy", npy("<f4", "(4, 9, 5)", std::vector<float>(180, 0.5F)));
+  folder.write("c/y.npy",
+               npy("<i8", "(4, 3)", std::vector<int64_t>{1, 2, 3, 1, 1, -1, 3, 2, -1, 2, 2, 2}));
+  const std::string sequences = refusal("c");
+  CHECK_MESSAGE(has(sequences,
+                    "no spec was written: the samples are [9, 5] f32, and the targets of "
+                    "each are [3] i32: if these are sequences of labels"),
+                sequences);
+  CHECK(has(sequences, "`loss: ctc_loss`"));
+  folder.write("o/x.npy", npy("<f4", "(4, 1, 8, 8)", std::vector<float>(256, 0.5F)));
+  folder.write("o/y.npy", npy("<i8", "(4, 2, 2)", std::vector<int64_t>(16, 1)));
+  CHECK(has(refusal("o"), "the output [N, C, ...]"));
+}
+
 TEST_CASE("init: images in folders" * doctest::skip(!reads_png())) {
   const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
   const Folder folder;

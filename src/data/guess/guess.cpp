@@ -56,8 +56,13 @@ bool gives_test_set(const DatasetType& type, const DataGuess& g) {
 void load(DataGuess& g) {
   const DatasetType& type = *find_type(g.type);
   const std::any settings = settings_of(type, g);
-  g.train = type.load(settings, {.split = Split::train});
-  if (gives_test_set(type, g)) g.test = type.load(settings, {.split = Split::test});
+  g.ignore_index = ignored_label(g);
+  if (g.ignore_index)
+    g.notes.push_back(
+        fmt::format("targets of {} count as targets without a class", *g.ignore_index));
+  g.train = type.load(settings, {.split = Split::train, .ignore_index = g.ignore_index});
+  if (gives_test_set(type, g))
+    g.test = type.load(settings, {.split = Split::test, .ignore_index = g.ignore_index});
   measure_data(g);
 }
 

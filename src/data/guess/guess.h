@@ -26,6 +26,7 @@ struct DataGuess {
 
   Dataset train;
   std::optional<Dataset> test;
+  std::optional<int64_t> ignore_index;  // the label of targets without a class; empty: none
   // For the inputs, by their first dimension, bytes as 0..1; one number if there are too many
   // columns to list. Empty: inputs need no normalization, or a key of the data set asks for it.
   std::vector<double> mean, std;
@@ -49,6 +50,10 @@ DataGuess guess_images(const std::string& folder);
 DataGuess guess_arrays(const std::string& path);      // a folder of .npy or IDX files, or one .npy
 bool holds_arrays(const std::string& folder);         // .npy or IDX files
 bool holds_image_folders(const std::string& folder);  // folders of images, with or without splits
+// The label that seems to mark targets without a class, in the file of an `npy` data set with
+// several integers per sample: a single negative one, or 255 if the others are far below. Empty:
+// none does.
+std::optional<int64_t> ignored_label(const DataGuess& guess);
 // Sets the means and standard deviations from at most some thousand samples of `train`.
 void measure_data(DataGuess& guess);
 

@@ -1,9 +1,11 @@
-// Means and standard deviations of a data set, for `normalize` and `standardize`.
+// What the values of a data set say: means and standard deviations for `normalize` and
+// `standardize`, and labels that are no classes.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 
 #include "data/guess/guess.h"
+#include "data/readers/npy.h"
 #include "data/tables.h"
 
 namespace dpt {
@@ -70,7 +72,35 @@ void add_row(const Dataset& d, int64_t row, std::vector<Moments>& to) {
   }
 }
 
+template <class T>
+std::optional<int64_t> ignored_of(std::span<const T> labels) {
+  constexpr int64_t kVoid = 255, kFar = 254;  // 255 in Pascal VOC and Cityscapes
+  std::optional<int64_t> negative;
+  int64_t below = 0;  // the largest label below 255
+  bool has_void = false, beyond = false, signs = true;
+  for (const int64_t label : labels) {
+    signs = signs && (label == 1 || label == -1);
+    if (label < 0 && negative && *negative != label) return {};
+    if (label < 0) negative = label;
+    if (label < kVoid) below = std::max(below, label);
+    has_void = has_void || label == kVoid;
+    beyond = beyond || label > kVoid;
+  }
+  if (negative) return signs ? std::nullopt : negative;  // 1 and -1 are numbers
+  return has_void && !beyond && below < kFar ? std::optional(kVoid) : std::nullopt;
+}
+
 }  // namespace
+
+std::optional<int64_t> ignored_label(const DataGuess& guess) {
+  const auto targets =
+      std::ranges::find(guess.settings, std::string("targets"), &DataGuess::Setting::key);
+  if (guess.type != "npy" || targets == guess.settings.end()) return {};
+  const Table table = read_npy(targets->value);
+  if (table.desc.shape.rank() < 2 || table.desc.dtype == DType::f32) return {};
+  return table.desc.dtype == DType::u8 ? ignored_of(values_of<uint8_t>(table))
+                                       : ignored_of(values_of<int32_t>(table));
+}
 
 void measure_data(DataGuess& guess) {
   const Dataset& d = guess.train;
