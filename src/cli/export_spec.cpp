@@ -22,7 +22,15 @@
 namespace dpt::commands {
 namespace {
 
-// The program says so, too, but few read it before they compare the losses.
+// The program's docstring has these notes, too, but few read it before they compare the losses.
+void note_repeated_samples(const Spec& spec, const TorchExport& query) {
+  if (repeats_samples(spec, query))
+    print_stderr(
+        "note: {} samples cannot be divided evenly among {} ranks: PyTorch's DistributedSampler "
+        "repeats some, dptrain does not, so losses differ; export and train with data.pad=true for "
+        "the same samples\n",
+        query.samples, query.ranks);
+}
 void note_dropout(const Spec& spec, const CompiledModel& model) {
   const bool dropout =
       std::ranges::any_of(model.graph.nodes, [](const GraphNode& n) { return n.op->random; });
@@ -73,6 +81,7 @@ void export_program(const LoadedSpec& loaded, const std::string& output) {
       .groups = groups_of(*s),
       .program = output};
   const std::string program = export_torch(loaded.spec, query);
+  note_repeated_samples(loaded.spec, query);
   note_dropout(s->settings.spec, s->model);
   if (output.empty()) return print_stdout("{}", program);
   write_torch_arrays(loaded.spec, query);

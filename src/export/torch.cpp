@@ -57,6 +57,15 @@ void check_local_sgd(const Spec& spec, const TorchExport& query) {
   if (spec.reproducible_shards) refuse("reproducible", "reproducible=none");
 }
 
+// Whether the program has a process for each rank, with samples of its own.
+bool samples_by_rank(const Spec& spec, const TorchExport& query) {
+  const std::string_view mode = spec.parallel.what->name;
+  const bool ranks = mode == "ddp" || (mode == "pipeline" && query.ranks > 1) ||
+                     (mode == "local_sgd" && query.average_every > 0);
+  // With fixed shards, all modes take samples in one order and give the same numbers.
+  return ranks && !spec.reproducible_shards.has_value();
+}
+
 TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
   check_evaluation(spec);
   const std::string_view mode = spec.parallel.what->name;
@@ -67,11 +76,7 @@ TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
          "have one",
          mode);
   check_local_sgd(spec, query);
-  // With fixed shards, all modes take samples in one order and give the same numbers.
-  const bool ranks = mode == "ddp" || (mode == "pipeline" && query.ranks > 1) ||
-                     (mode == "local_sgd" && query.average_every > 0);
-  TorchFacts facts{
-      .spec = spec, .query = query, .ddp = ranks && !spec.reproducible_shards.has_value()};
+  TorchFacts facts{.spec = spec, .query = query, .ddp = samples_by_rank(spec, query)};
   if (const auto& precision = type_of<PrecisionType>(spec.precision); precision.mixed) {
     facts.mixed = precision.mixed(spec.precision.settings);
     if (facts.mixed.level > PrecisionPolicy::Level::autocast || facts.mixed.cuda_lists == true)
@@ -249,7 +254,6 @@ std::string program(const TorchFacts& f) {
   const std::string_view mode = spec.parallel.what->name;
   const bool reproducible = spec.reproducible_shards.has_value();
   const bool replicas = !reproducible && f.forwards_replicas();
-  const bool uneven = f.ddp && q.samples % q.ranks != 0 && !spec.data.pad && !spec.data.drop_last;
   const bool dropout =
       std::ranges::any_of(f.graph.nodes, [](const GraphNode& n) { return n.op->random; });
   const std::string text = body(f);
@@ -258,7 +262,7 @@ std::string program(const TorchFacts& f) {
                             {"replicas", replicas},
                             {"dp", !reproducible && !replicas && mode == "dp"},
                             {"pipeline", mode == "pipeline"},
-                            {"uneven", uneven},
+                            {"uneven", repeats_samples(spec, q)},
                             {"samples", q.samples},
                             {"ranks", q.ranks},
                             {"sharded", !f.ddp && q.exchange.shard_states},
@@ -272,6 +276,11 @@ std::string program(const TorchFacts& f) {
 }
 
 }  // namespace
+
+bool repeats_samples(const Spec& spec, const TorchExport& query) {
+  return samples_by_rank(spec, query) && query.samples % query.ranks != 0 && !spec.data.pad &&
+         !spec.data.drop_last;
+}
 
 std::string export_torch(const Spec& spec, const TorchExport& query) {
   return program(facts_of(spec, query));

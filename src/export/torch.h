@@ -49,6 +49,10 @@ struct TorchExport {
 // equivalent in PyTorch.
 std::string export_torch(const Spec& spec, const TorchExport& query);
 
+// Whether the program's ranks repeat some samples, as DistributedSampler does to make them even,
+// though dptrain's do not: then losses differ.
+bool repeats_samples(const Spec& spec, const TorchExport& query);
+
 // Writes the .npy files that the program reads (PROGRAM-train-x.npy and so on) for data sets that
 // PyTorch cannot load; writes nothing for others. Throws Error{spec} if they exceed 1 GiB, and
 // Error{failed} if a file cannot be written. REQUIRES: export_torch() accepts the same arguments.

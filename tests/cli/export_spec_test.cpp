@@ -101,6 +101,29 @@ optimizer: sgd
   CHECK(said("model[1].p=0").empty());
 }
 
+TEST_CASE("export says that DistributedSampler repeats samples, unless it does not") {
+  const Folder folder;
+  folder.write("t.yaml", R"(
+data: {dataset: {random: {samples: 9, in_features: 4, out_features: 2}}, batch_size: 4}
+model: [{linear: 2}]
+loss: mse_loss
+optimizer: sgd
+parallel: {ddp: 2}
+)");
+  const auto said = [&](const std::string& more) {
+    const Finished f = dptrain({"export", folder.file("t.yaml"), more});
+    CHECK_MESSAGE(f.code == 0, f.err);
+    return f.err;
+  };
+  CHECK(said("seed=1") ==
+        "note: 9 samples cannot be divided evenly among 2 ranks: PyTorch's DistributedSampler "
+        "repeats some, dptrain does not, so losses differ; export and train with data.pad=true for "
+        "the same samples\n");
+  for (const char* more :
+       {"data.pad=true", "data.limit=8", "parallel=dp", "reproducible={shards: 4}"})
+    CHECK(said(more).empty());
+}
+
 TEST_CASE("the arrays beside a program are the data that dptrain trains on") {
   const Folder folder;
   folder.write("t.yaml", R"(
