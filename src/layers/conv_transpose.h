@@ -128,7 +128,9 @@ struct ConvTranspose {
     s.extent = ((Checked(x[2]) - 1) * s.window.stride[0] + covered(s.window, 0) -
                 s.window.before[0] - s.window.behind[0] + along.output_padding[0])
                    .value();
-    if (s.extent < 1) fail(Fault::spec, "{}: the padding leaves nothing of {}", kName, x.str());
+    if (s.extent < 1)
+      fail(Fault::spec, "{}: the padding leaves nothing of {} of {}; use less padding", kName,
+           dimension_text(x, 2), x.str());
     // output_padding may be larger than the stride, which would add windows.
     s.window.behind[0] -= along.output_padding[0] / s.window.stride[0] * s.window.stride[0];
     const ValueId images =

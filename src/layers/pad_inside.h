@@ -9,6 +9,7 @@
 #include "graph/attrs.h"
 #include "graph/builder.h"
 #include "layers/volume.h"
+#include "layers/window.h"
 
 namespace dpt::layers {
 
@@ -28,9 +29,9 @@ inline void require_enough_inside(const Shape& shape, std::string_view layer, st
                                                           : true;
       if (!fits)
         fail(Fault::spec,
-             "{}: {} {} cannot add {} elements to dimension {} of {}, which has {}; use less "
-             "padding, or replicate",
-             layer, key, word, side, i, shape.str(), shape[i]);
+             "{}: {} {} cannot add {} elements to {} of {}, which has {}; use less padding, or "
+             "replicate",
+             layer, key, word, side, dimension_text(shape, i), shape.str(), shape[i]);
     }
 }
 

@@ -62,7 +62,8 @@ struct Upsample {
            linear);
     const size_t given = std::max(size.size(), scale_factor.size());
     if (given != 1 && given != static_cast<size_t>(dims))
-      fail(Fault::spec, "upsample: {} numbers for the {} extents of {}", given, dims, shape.str());
+      fail(Fault::spec, "upsample: '{}' must be one number{} for {}, not {}",
+           size.empty() ? "scale_factor" : "size", counts_text(dims), shape.str(), given);
     const std::string_view op = mode == "nearest" ? "upsample_nearest" : "upsample_bilinear";
     Resize plane{.extents = {1, 1}, .scale = {0, 0}, .align_corners = align_corners};
     for (int dim = std::max(2, dims); dim < shape.rank(); ++dim)
@@ -98,12 +99,16 @@ struct Upsample {
     r.scale[at] = scale_factor[from];
     const double extent = std::floor(static_cast<double>(shape[dim]) * r.scale[at]);
     if (extent < 1)
-      fail(Fault::spec, "upsample: scale_factor {} leaves nothing of {}", r.scale[at], shape.str());
+      fail(
+          Fault::spec,
+          "upsample: scale_factor {} leaves nothing of {} of {}, which has {}; use at least {:.4g}",
+          r.scale[at], dimension_text(shape, dim), shape.str(), shape[dim],
+          1 / static_cast<double>(shape[dim]));
     if (extent > static_cast<double>(kMostExtent))
       fail(Fault::spec,
-           "upsample: scale_factor {} makes more than 2^31 - 1 pixels along one dimension of {}; "
-           "use a smaller one",
-           r.scale[at], shape.str());
+           "upsample: scale_factor {} makes more than 2^31 - 1 elements along {} of {}; use a "
+           "smaller one",
+           r.scale[at], dimension_text(shape, dim), shape.str());
     r.extents[at] = static_cast<int64_t>(extent);
   }
 };

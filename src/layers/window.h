@@ -29,6 +29,21 @@ inline Pair depth_of(const Sizes& sizes, int64_t none = 1) {
   return {sizes.size() == 3 ? sizes[0] : none, none};
 }
 
+// "the depth D": dimension `dim` of sequences [N, C, L], images [N, C, H, W] and volumes [N, C, D,
+// H, W], for messages.
+inline std::string dimension_text(const Shape& x, int dim) {
+  constexpr std::string_view kNames[] = {"depth D", "height H", "width W"};
+  const int from_end = x.rank() - 1 - dim;
+  if (dim < 2 || from_end < 0 || from_end > 2) return fmt::format("dimension {}", dim);
+  if (x.rank() == 3) return "the length L";
+  return fmt::format("the {}", kNames[2 - from_end]);
+}
+
+// ", or 3 (depth, height, width)": how many numbers there may be for `dims` dimensions.
+inline std::string_view counts_text(int dims) {
+  return dims == 1 ? "" : dims == 2 ? ", or 2 (height, width)" : ", or 3 (depth, height, width)";
+}
+
 // Sizes for `dims` dimensions: a single number applies to all of them.
 inline Sizes spread(const Sizes& sizes, int dims) {
   return sizes.size() == 1 ? Sizes(static_cast<size_t>(dims), sizes[0]) : sizes;
@@ -39,8 +54,7 @@ inline void check_count(std::string_view key, const Sizes& sizes, int dims, cons
   const auto count = static_cast<size_t>(dims);
   if (sizes.size() != 1 && sizes.size() != count)
     d.error(owner.at(key),
-            fmt::format("'{}' must be one number{}, not {}", key,
-                        dims == 1 ? "" : fmt::format(", or {}", dims), sizes.size()));
+            fmt::format("'{}' must be one number{}, not {}", key, counts_text(dims), sizes.size()));
 }
 
 // Adds sizes to a call: as one number if all are equal. `usual`: the default, which is left out.
@@ -84,9 +98,10 @@ inline void require_dimension_fits(std::string_view layer, const Shape& x, int d
   const int64_t extent = padded(w, at, x[dim]);
   if (needed - (ceil_mode ? w.stride[at] - 1 : 0) > extent)
     fail(Fault::spec,
-         "{}: its window covers {} elements, but the padded input {} has only {} in that "
-         "dimension; use a smaller kernel_size{}, or more padding",
-         layer, needed, x.str(), extent, w.dilation[at] > 1 ? " or dilation" : "");
+         "{}: its window covers {} elements along {}, but the padded input {} has only {} there; "
+         "use a smaller kernel_size{}, or more padding",
+         layer, needed, dimension_text(x, dim), x.str(), extent,
+         w.dilation[at] > 1 ? " or dilation" : "");
 }
 
 // The same for all dimensions after the channels. depth: the window along the depth of volumes.

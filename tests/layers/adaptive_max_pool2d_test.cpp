@@ -10,7 +10,7 @@ TEST_CASE("adaptive_max_pool2d gives the extents that are asked for") {
   CHECK(torch_layer("model: [{adaptive_max_pool2d: [3, 2]}]", {2, 3, 9, 7}) ==
         "nn.AdaptiveMaxPool2d([3, 2])");
   CHECK(complaint(lowered("model: [{adaptive_max_pool2d: [1, 2, 3]}]", real({2, 3, 9, 7}))) ==
-        "error: 'output_size' must be one number, or 2, not 3");
+        "error: 'output_size' must be one number, or 2 (height, width), not 3");
 }
 
 }  // namespace dpt

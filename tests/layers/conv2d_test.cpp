@@ -67,13 +67,15 @@ TEST_CASE("conv2d says what it takes") {
   CHECK(complaint(lowered("model: [{conv2d: {out_channels: 8, kernel_size: 3}}]",
                           numbers({2, 3, 9, 7}))) ==
         "error: conv2d takes real numbers (f32), not i32[2, 3, 9, 7]: put an embedding before it?");
-  CHECK(said(", dilation: 4") ==
-        "error: conv2d: its window covers 9 elements, but the padded input [2, 3, 9, 7] has only 7 "
-        "in that dimension; use a smaller kernel_size or dilation, or more padding");
+  CHECK(
+      said(", dilation: 4") ==
+      "error: conv2d: its window covers 9 elements along the width W, but the padded input [2, 3, "
+      "9, 7] has only 7 there; use a smaller kernel_size or dilation, or more padding");
   CHECK(said(", groups: 2") ==
         "error: conv2d: the 3 channels of [2, 3, 9, 7] cannot be divided evenly into 2 groups");
   CHECK(said(", groups: 3") == "error: out_channels 8 is not divisible by groups 3");
-  CHECK(said(", stride: [1, 2, 3]") == "error: 'stride' must be one number, or 2, not 3");
+  CHECK(said(", stride: [1, 2, 3]") ==
+        "error: 'stride' must be one number, or 2 (height, width), not 3");
   CHECK(said(", padding: same, stride: 2") == "error: padding: same needs stride 1, as in torch");
   CHECK(said(", padding: full") ==
         "error: 'padding' must be an integer, a list of them, same or valid, not 'full'");
@@ -93,7 +95,7 @@ TEST_CASE("conv2d's padding can be copies of the input") {
   CHECK(complaint(lowered("model: [{conv2d: {out_channels: 8, kernel_size: 9, padding: 4, "
                           "padding_mode: reflect}}]",
                           real({2, 3, 8, 4}))) ==
-        "error: conv2d: padding_mode reflect cannot add 4 elements to dimension 3 of [2, 3, 8, 4], "
+        "error: conv2d: padding_mode reflect cannot add 4 elements to the width W of [2, 3, 8, 4], "
         "which has 4; use less padding, or replicate");
 }
 

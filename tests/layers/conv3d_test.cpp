@@ -49,17 +49,20 @@ TEST_CASE("conv3d says what it takes") {
   CHECK(
       complaint(
           lowered("model: [{conv3d: {out_channels: 8, kernel_size: 3}}]", real({2, 3, 2, 9, 9}))) ==
-      "error: conv3d: its window covers 3 elements, but the padded input [2, 3, 2, 9, 9] has only "
-      "2 in that dimension; use a smaller kernel_size, or more padding");
+      "error: conv3d: its window covers 3 elements along the depth D, but the padded input [2, 3, "
+      "2, 9, 9] has only 2 there; use a smaller kernel_size, or more padding");
+  CHECK(complaint(lowered("model: [{conv3d: {out_channels: 8, kernel_size: [1, 5, 3]}}]",
+                          real({2, 3, 2, 4, 9}))) ==
+        "error: conv3d: its window covers 5 elements along the height H, but the padded input [2, "
+        "3, 2, 4, 9] has only 4 there; use a smaller kernel_size, or more padding");
   CHECK(complaint(lowered("model: [{conv3d: {out_channels: 8, kernel_size: [3, 3]}}]",
                           real({2, 3, 9, 9, 9}))) ==
-        "error: 'kernel_size' must be one number, or 3, not 2");
+        "error: 'kernel_size' must be one number, or 3 (depth, height, width), not 2");
   CHECK(complaint(lowered("model: [{conv3d: {out_channels: 8, kernel_size: 3, padding: 3, "
                           "padding_mode: reflect}}]",
                           real({2, 3, 3, 9, 9}))) ==
-        "error: conv3d: padding_mode reflect cannot add 3 elements to dimension 2 of [2, 3, 3, 9, "
-        "9], "
-        "which has 3; use less padding, or replicate");
+        "error: conv3d: padding_mode reflect cannot add 3 elements to the depth D of [2, 3, 3, 9, "
+        "9], which has 3; use less padding, or replicate");
 }
 
 }  // namespace dpt

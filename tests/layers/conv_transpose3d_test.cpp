@@ -30,7 +30,8 @@ TEST_CASE("conv_transpose3d says what it takes") {
   CHECK(complaint(lowered("model: [{conv_transpose3d: {out_channels: 4, kernel_size: 1, padding: "
                           "[2, 0, 0]}}]",
                           real({2, 3, 4, 4, 4}))) ==
-        "error: conv_transpose3d: the padding leaves nothing of [2, 3, 4, 4, 4]");
+        "error: conv_transpose3d: the padding leaves nothing of the depth D of [2, 3, 4, 4, 4]; "
+        "use less padding");
 }
 
 }  // namespace dpt

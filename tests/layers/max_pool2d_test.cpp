@@ -25,9 +25,10 @@ TEST_CASE("max_pool2d says what it takes") {
   CHECK(complaint(
             lowered("model: [{max_pool2d: {kernel_size: 2, padding: 2}}]", real({2, 3, 9, 7}))) ==
         "error: padding 2 is more than half of the 2 that the window covers");
-  CHECK(complaint(lowered("model: [{max_pool2d: 8}]", real({2, 3, 9, 7}))) ==
-        "error: max_pool2d: its window covers 8 elements, but the padded input [2, 3, 9, 7] has "
-        "only 7 in that dimension; use a smaller kernel_size, or more padding");
+  CHECK(
+      complaint(lowered("model: [{max_pool2d: 8}]", real({2, 3, 9, 7}))) ==
+      "error: max_pool2d: its window covers 8 elements along the width W, but the padded input [2, "
+      "3, 9, 7] has only 7 there; use a smaller kernel_size, or more padding");
 }
 
 TEST_CASE("max_pool2d with ceil_mode takes images smaller than its window, as torch does") {
@@ -35,8 +36,9 @@ TEST_CASE("max_pool2d with ceil_mode takes images smaller than its window, as to
                 real({2, 3, 3, 2})) == "0.max_pool f32[2, 3, 1, 1] = max_pool(input)\n");
   CHECK(complaint(lowered("model: [{max_pool2d: {kernel_size: 5, stride: 2, ceil_mode: true}}]",
                           real({2, 3, 3, 4}))) ==
-        "error: max_pool2d: its window covers 5 elements, but the padded input [2, 3, 3, 4] has "
-        "only 3 in that dimension; use a smaller kernel_size, or more padding");
+        "error: max_pool2d: its window covers 5 elements along the height H, but the padded input "
+        "[2, "
+        "3, 3, 4] has only 3 there; use a smaller kernel_size, or more padding");
 }
 
 }  // namespace dpt

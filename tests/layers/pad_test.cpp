@@ -39,7 +39,7 @@ TEST_CASE("pad copies elements of an image") {
 
 TEST_CASE("pad says where it has nothing to copy") {
   CHECK(complaint(lowered("model: [{pad: {padding: 4, mode: reflect}}]", real({2, 3, 4}))) ==
-        "error: pad: mode reflect cannot add 4 elements to dimension 2 of [2, 3, 4], which has 4; "
+        "error: pad: mode reflect cannot add 4 elements to the length L of [2, 3, 4], which has 4; "
         "use less padding, or replicate");
   CHECK(complaint(lowered("model: [{pad: {padding: 1, mode: reflect}}]", real({2, 3}))) ==
         "error: pad: mode reflect takes [N, channels, ...] with 1 to 3 more dimensions and pads "

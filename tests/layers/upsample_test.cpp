@@ -25,9 +25,16 @@ TEST_CASE("upsample says what it takes") {
   CHECK(complaint(lowered("model: [upsample]", real({2, 3, 4, 5}))) ==
         "error: upsample needs either 'scale_factor' or 'size'");
   CHECK(complaint(lowered("model: [{upsample: [2, 2]}]", real({2, 3, 4}))) ==
-        "error: upsample: 2 numbers for the 1 extents of [2, 3, 4]");
+        "error: upsample: 'scale_factor' must be one number for [2, 3, 4], not 2");
   CHECK(complaint(lowered("model: [{upsample: 0.1}]", real({2, 3, 4}))) ==
-        "error: upsample: scale_factor 0.1 leaves nothing of [2, 3, 4]");
+        "error: upsample: scale_factor 0.1 leaves nothing of the length L of [2, 3, 4], which has "
+        "4; use at least 0.25");
+  CHECK(complaint(lowered("model: [{upsample: {size: [2, 2]}}]", real({2, 3, 4, 5, 6}))) ==
+        "error: upsample: 'size' must be one number, or 3 (depth, height, width) for [2, 3, 4, 5, "
+        "6], not 2");
+  CHECK(complaint(lowered("model: [{upsample: [2, 0.1, 0.5]}]", real({2, 3, 4, 5, 6}))) ==
+        "error: upsample: scale_factor 0.1 leaves nothing of the height H of [2, 3, 4, 5, 6], "
+        "which has 5; use at least 0.2");
 }
 
 TEST_CASE("upsample interpolates") {

@@ -88,7 +88,7 @@ TEST_CASE("sizes of layers that no computer holds are refused with their place")
       {&kImages, "[{pad: 9223372036854775807}]", "must be between -2^31 and 2^31"},
       {&kImages, "[{pad: 1073741824}]", tensor},
       {&kImages, "[{upsample: {scale_factor: 1.0e300}}]",
-       "makes more than 2^31 - 1 pixels along one dimension of [8, 1, 28, 28]"},
+       "makes more than 2^31 - 1 elements along the height H of [8, 1, 28, 28]"},
       {&kImages, "[{upsample: {size: 2147483647}}]", tensor},
       {&kImages, "[{upsample: 10000}, {adaptive_avg_pool2d: 1}, flatten, {linear: 10}]", ""},
       {&kNumbers, "[{linear: 9223372036854775807}]", size},

@@ -87,6 +87,10 @@ TEST_CASE("words of PyTorch that are not needed have advice, and calls the way t
   CHECK(suggestion("in_features", {"out_features", "bias"}) ==
         "the input size is inferred, so delete this key");
   CHECK(suggestion("fsdp", {"dp", "ddp"}).find("`ddp: {shard: optimizer}`") != std::string::npos);
+  for (const char* word : {"dropout1d", "nn.Dropout3d(0.2)", "Dropout1d"})
+    CHECK(suggestion(word, {"dropout", "dropout2d"}) ==
+          "use dropout2d, which sets whole channels of [N, C, ...] to zero, with 1 to 3 more "
+          "dimensions");
   CHECK(suggestion("nn.Linear(784, 100)", {"linear"}) ==
         "write `linear: {...}`; `dptrain explain linear` lists its keys");
 }

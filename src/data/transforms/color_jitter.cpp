@@ -68,8 +68,12 @@ ColorJitter colors(const std::any& settings) {
 
 std::string refuses(const std::any& /*settings*/, const TensorDesc& sample) {
   if (sample.shape.rank() == 3 && (sample.shape[0] == 1 || sample.shape[0] == 3)) return "";
-  return fmt::format("it is for images with 1 or 3 channels, but the data set's samples are {}",
-                     sample.shape.str());
+  return fmt::format(
+      "it changes gray and RGB images, with 1 or 3 channels [channels, height, width], but the "
+      "data "
+      "set's samples are {}{}; leave it out",
+      sample.shape.str(),
+      sample.shape.rank() == 3 ? fmt::format(", with {} channels", sample.shape[0]) : "");
 }
 
 std::string torch(const std::any& settings, Split split) {

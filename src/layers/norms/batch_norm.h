@@ -16,6 +16,14 @@
 
 namespace dpt::layers {
 
+// "; for volumes use batch_norm3d", for an input of this rank that another batch norm is for.
+inline std::string_view batch_norm_for(int rank) {
+  return rank == 2 || rank == 3 ? "; use batch_norm1d"
+         : rank == 4            ? "; for images use batch_norm2d"
+         : rank == 5            ? "; for volumes use batch_norm3d"
+                                : "";
+}
+
 struct BatchNormLayer {
   double eps = 1e-5;
   std::optional<double> momentum = 0.1;

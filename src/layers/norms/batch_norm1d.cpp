@@ -18,7 +18,7 @@ struct BatchNorm1d : BatchNormLayer {
     const int rank = shape.rank();
     if (rank < 2 || rank > 3)
       fail(Fault::spec, "batch_norm1d takes [N, C] or [N, C, L], not {}{}", shape.str(),
-           shape.rank() == 4 ? "; for images use batch_norm2d" : "");
+           batch_norm_for(rank));
     return lower(g, x);
   }
 

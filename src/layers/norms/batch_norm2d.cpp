@@ -16,7 +16,9 @@ struct BatchNorm2d : BatchNormLayer {
   ValueId build(GraphBuilder& g, ValueId x) const {
     const Shape shape = g.shape(x);
     const int rank = shape.rank();
-    if (rank != 4) fail(Fault::spec, "batch_norm2d takes [N, C, H, W], not {}", shape.str());
+    if (rank != 4)
+      fail(Fault::spec, "batch_norm2d takes [N, C, H, W], not {}{}", shape.str(),
+           batch_norm_for(rank));
     return lower(g, x);
   }
 

@@ -16,7 +16,9 @@ struct BatchNorm3d : BatchNormLayer {
   ValueId build(GraphBuilder& g, ValueId x) const {
     const Shape shape = g.shape(x);
     const int rank = shape.rank();
-    if (rank != 5) fail(Fault::spec, "batch_norm3d takes [N, C, D, H, W], not {}", shape.str());
+    if (rank != 5)
+      fail(Fault::spec, "batch_norm3d takes [N, C, D, H, W], not {}{}", shape.str(),
+           batch_norm_for(rank));
     return lower(g, x);
   }
 

@@ -52,7 +52,13 @@ TEST_CASE("color_jitter: changes colors in training only, before what follows it
 
 TEST_CASE("color_jitter: what is wrong") {
   CHECK(has(refused({kJitter}), "takes values from 0 to 1; list 'to_tensor' before it"));
-  CHECK(has(refused({kBytes, kJitter}, {2, 4, 4}), "for images with 1 or 3 channels"));
+  CHECK(has(refused({kBytes, kJitter}, {6, 4, 4}),
+            "it changes gray and RGB images, with 1 or 3 channels [channels, height, width], but "
+            "the data set's samples are [6, 4, 4], with 6 channels; leave it out"));
+  const Choice jitter = transform_of(kJitter.first, kJitter.second);
+  const std::string volume = static_cast<const TransformType*>(jitter.what)
+                                 ->refuses(jitter.settings, {DType::f32, {3, 2, 4, 4}});
+  CHECK_MESSAGE(has(volume, "samples are [3, 2, 4, 4]; leave it out"), volume);
   CHECK(has(refused({kBytes, kJitter, kJitter}), "may be listed once only"));
   CHECK(has(refused({kBytes, kJitter, {"random_horizontal_flip", "{}"}}),
             "list transform 'random_horizontal_flip' before 'color_jitter'"));

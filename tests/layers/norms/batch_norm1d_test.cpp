@@ -26,6 +26,9 @@ TEST_CASE("batch_norm1d sums over the shards in training and keeps statistics fo
   CHECK(complaint(lowered("model: [{batch_norm1d: }]", real({2, 4, 5, 6}))) ==
         "error: batch_norm1d takes [N, C] or [N, C, L], not [2, 4, 5, 6]; for images use "
         "batch_norm2d");
+  CHECK(complaint(lowered("model: [batch_norm1d]", real({2, 4, 5, 6, 7}))) ==
+        "error: batch_norm1d takes [N, C] or [N, C, L], not [2, 4, 5, 6, 7]; for volumes use "
+        "batch_norm3d");
 }
 
 }  // namespace dpt

@@ -105,7 +105,10 @@ TEST_CASE("batch norm gives torch's numbers, gradients and running statistics") 
 TEST_CASE("batch_norm2d takes images") {
   CHECK(torch_layer("model: [batch_norm2d]", {2, 4, 5, 5}) == "nn.BatchNorm2d(4)");
   CHECK(complaint(lowered("model: [batch_norm2d]", real({2, 4, 5}))) ==
-        "error: batch_norm2d takes [N, C, H, W], not [2, 4, 5]");
+        "error: batch_norm2d takes [N, C, H, W], not [2, 4, 5]; use batch_norm1d");
+  CHECK(complaint(lowered("model: [batch_norm2d]", real({2, 4, 5, 6, 7}))) ==
+        "error: batch_norm2d takes [N, C, H, W], not [2, 4, 5, 6, 7]; for volumes use "
+        "batch_norm3d");
 }
 
 }  // namespace dpt

@@ -12,7 +12,8 @@ TEST_CASE("batch_norm3d takes volumes") {
         "0.batch_norm f32[2, 4, 5, 5, 5] = batch_norm(input, 0.running_moments, 0.weight, "
         "0.bias)\n");
   CHECK(complaint(lowered("model: [batch_norm3d]", real({2, 4, 5, 5}))) ==
-        "error: batch_norm3d takes [N, C, D, H, W], not [2, 4, 5, 5]");
+        "error: batch_norm3d takes [N, C, D, H, W], not [2, 4, 5, 5]; for images use "
+        "batch_norm2d");
 }
 
 }  // namespace dpt
