@@ -23,19 +23,20 @@ namespace {
 constexpr int64_t kMostSamplesRead = 1000;  // samples whose values are read one by one
 
 // The training samples in the order of a first epoch, as with `reproducible`.
-std::vector<uint32_t> first_samples(const SessionData& data, const Spec& spec, int64_t most) {
-  std::vector<uint32_t> out;
+Order first_samples(const SessionData& data, const Spec& spec, int64_t most) {
+  const auto seed = static_cast<uint64_t>(spec.seed);
+  Order out;
   if (data.weighted) {
-    Generator generator(static_cast<uint64_t>(spec.seed));
-    out = data.weighted->order(generator).indices;
+    Generator generator(seed);
+    out = data.weighted->order(generator);
   } else {
-    out = reproducible_order(data.train_samples(), spec.data.shuffle,
-                             static_cast<uint64_t>(spec.seed), 0)
-              .indices;
+    out = reproducible_order(data.train_samples(), spec.data.shuffle, seed, 0);
   }
-  out.resize(static_cast<size_t>(std::min(most, std::ssize(out))));
+  const auto count = static_cast<size_t>(std::min(most, std::ssize(out.indices)));
+  out.indices.resize(count);
+  if (data.weighted) out.repeats.resize(count);
   if (!data.train_rows.empty())
-    for (uint32_t& row : out) row = data.train_rows[row];
+    for (uint32_t& row : out.indices) row = data.train_rows[row];
   return out;
 }
 
@@ -50,10 +51,10 @@ std::string label_of(const Dataset& d, uint32_t row) {
   return named ? d.class_names[static_cast<size_t>(c)] : std::to_string(c);
 }
 
-// The class with the largest share of a mixed sample: "0.72 coat".
-std::string label_of_mixed(const SessionData& data, uint32_t row, const AugmentSeed& seed) {
+// The class with the largest share of one mixed sample: "0.72 coat".
+std::string label_of_mixed(const SessionData& data, DrawnSamples sample, const AugmentSeed& seed) {
   std::vector<float> shares(static_cast<size_t>(data.loader->target().shape.elements()));
-  data.loader->targets({&row, 1}, shares.data(), seed);
+  data.loader->targets(sample, shares.data(), seed);
   const auto most = std::ranges::max_element(shares);
   const auto c = static_cast<size_t>(most - shares.begin());
   const std::vector<std::string>& names = data.train.class_names;
@@ -62,15 +63,16 @@ std::string label_of_mixed(const SessionData& data, uint32_t row, const AugmentS
 
 void write_sheet(const std::string& path, const SessionData& data, const Spec& spec, int count) {
   const AugmentSeed seed{.seed = static_cast<uint64_t>(spec.seed), .epoch = 0};
-  const std::vector<uint32_t> rows = first_samples(data, spec, count);
+  const Order order = first_samples(data, spec, count);
+  const DrawnSamples samples = order.samples();
   std::vector<std::string> labels;
-  for (const uint32_t row : rows)
-    labels.push_back(data.loader->mixes() ? label_of_mixed(data, row, seed)
-                                          : label_of(data.train, row));
-  const ContactSheet sheet = contact_sheet(*data.loader, rows, labels, seed);
+  for (size_t i = 0; i < samples.size(); ++i)
+    labels.push_back(data.loader->mixes() ? label_of_mixed(data, samples.subspan(i, 1), seed)
+                                          : label_of(data.train, samples[i].row));
+  const ContactSheet sheet = contact_sheet(*data.loader, samples, labels, seed);
   write_text(path, png_file(sheet.pixels, sheet.height, sheet.width));
   print_stdout("\n{}: {} x {} pixels, {} training samples after transforms\n", path, sheet.width,
-               sheet.height, rows.size());
+               sheet.height, samples.size());
 }
 
 // Of some training samples, evenly spread.
@@ -82,7 +84,8 @@ ValueRange range_after_transforms(const SessionData& data, const Spec& spec) {
   for (int64_t i = 0; i < count; ++i) {
     const auto at = static_cast<uint32_t>(i * samples / count);
     const uint32_t row = data.train_rows.empty() ? at : data.train_rows[at];
-    loader.inputs({&row, 1}, x.data(), {.seed = static_cast<uint64_t>(spec.seed), .epoch = 0});
+    loader.inputs(std::span(&row, 1), x.data(),
+                  {.seed = static_cast<uint64_t>(spec.seed), .epoch = 0});
     for (const float v : x) out.add(static_cast<double>(v));
   }
   return out;

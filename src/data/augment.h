@@ -6,17 +6,23 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "data/drawn_samples.h"
 #include "graph/formulas/augment.h"
 
 namespace dpt {
 
-// The seed and epoch of random transforms. A change depends only on these, the sample's number in
-// its data set, and the transform's index in the list; so it is the same in every mode, for any
-// number of workers, and in any batch.
+// The seed and epoch of random transforms. A change depends only on these, the drawn sample
+// (data/drawn_samples.h), and the transform's index in the list; so it is the same in every mode,
+// for any number of workers, and in any batch.
 struct AugmentSeed {
   uint64_t seed = 0;
   uint64_t epoch = 0;  // from 0
 };
+
+// The random numbers of one transform for a sample. index: of the transform in the list.
+inline augment::Draw draw_of(const AugmentSeed& seed, DrawnSample sample, uint64_t index) {
+  return augment::draw_of(seed.seed, seed.epoch, sample.row, index, sample.repeat);
+}
 
 // Paints a patch over one channel x[height, width]; `colour` is the channel's.
 void paint(const augment::Frame& frame, const augment::Patch& patch, float colour, float* x);

@@ -323,16 +323,17 @@ void BatchLoader::gather_bytes(const std::byte* base, std::span<const int64_t> r
               out);
 }
 
-void BatchLoader::draw_frames(std::span<const uint32_t> numbers, const AugmentSeed& augment_seed,
+void BatchLoader::draw_frames(DrawnSamples samples, const AugmentSeed& augment_seed,
                               const std::byte* base, bool staged, float* out) const {
   const Shape image = dataset_.inputs.sample();
   const auto features = static_cast<size_t>(image.elements());
   constexpr int64_t kFirst = 0;
-  for (size_t i = 0; i < numbers.size(); ++i, out += elements(input_)) {
+  for (size_t i = 0; i < samples.size(); ++i, out += elements(input_)) {
+    const DrawnSample sample = samples[i];
     augment::Frame frame;
     augment::make_frame(random_, image[1], image[2], augment_seed.seed, augment_seed.epoch,
-                        numbers[i], frame);
-    const size_t first = (staged ? i : numbers[i]) * features;
+                        sample.row, sample.repeat, frame);
+    const size_t first = (staged ? i : sample.row) * features;
     draw(frame, colours_.data(), image[0], out,
          [&](int64_t from, size_t count, int64_t channel, float* to) {
            const size_t at = first + static_cast<size_t>(from);
@@ -352,17 +353,17 @@ std::shared_ptr<std::byte[]> BatchLoader::read(std::span<const uint32_t> rows) c
   return out;
 }
 
-void BatchLoader::finish(uint32_t number, const AugmentSeed& augment_seed, float* x) const {
+void BatchLoader::finish(DrawnSample sample, const AugmentSeed& augment_seed, float* x) const {
   const Shape& image = input_.shape;
   const auto all = static_cast<size_t>(image.elements());
-  jitter_colors(draw_jitter(*jitter_, augment_seed, number, jitter_index_), image[0], {x, all});
+  jitter_colors(draw_jitter(*jitter_, augment_seed, sample, jitter_index_), image[0], {x, all});
   const size_t pixels = all / static_cast<size_t>(image[0]);
   for (int64_t c = 0; c < image[0]; ++c)
     apply_all(after_jitter_, x + static_cast<size_t>(c) * pixels, pixels, c, DType::f32);
   if (painted_.count == 0) return;
   augment::Frame frame;
-  augment::make_frame(painted_, image[1], image[2], augment_seed.seed, augment_seed.epoch, number,
-                      frame);
+  augment::make_frame(painted_, image[1], image[2], augment_seed.seed, augment_seed.epoch,
+                      sample.row, sample.repeat, frame);
   for (int64_t c = 0; c < image[0]; ++c)
     for (int32_t p = 0; p < frame.patches; ++p)
       paint(frame, frame.patch[p],
@@ -370,15 +371,15 @@ void BatchLoader::finish(uint32_t number, const AugmentSeed& augment_seed, float
             x + static_cast<size_t>(c) * pixels);
 }
 
-void BatchLoader::make(std::span<const uint32_t> rows, const AugmentSeed& augment_seed,
-                       const std::byte* base, bool staged, float* out) const {
+void BatchLoader::make(DrawnSamples samples, const AugmentSeed& augment_seed, const std::byte* base,
+                       bool staged, float* out) const {
   const size_t features = elements(input_);
   if (random_.count > 0) {
-    draw_frames(rows, augment_seed, base, staged, out);
+    draw_frames(samples, augment_seed, base, staged, out);
   } else {
     float* to = out;
     size_t done = 0;
-    in_blocks(rows, [&](std::span<int64_t> block) {
+    in_blocks(samples.rows(), [&](std::span<int64_t> block) {
       if (staged) std::iota(block.begin(), block.end(), done);
       if (!maps_.empty())
         gather_bytes(base, block, to);
@@ -389,67 +390,67 @@ void BatchLoader::make(std::span<const uint32_t> rows, const AugmentSeed& augmen
       done += block.size();
     });
   }
-  for (size_t i = 0; i < rows.size() && jitter_; ++i)
-    finish(rows[i], augment_seed, out + i * features);
+  for (size_t i = 0; i < samples.size() && jitter_; ++i)
+    finish(samples[i], augment_seed, out + i * features);
 }
 
-MixDraw BatchLoader::mix_of(uint32_t row, const AugmentSeed& augment_seed) const {
+MixDraw BatchLoader::mix_of(DrawnSample sample, const AugmentSeed& augment_seed) const {
   const bool image = input_.shape.rank() == 3;
-  return draw_mix(mixings_, augment_seed, row, mixing_index_,
+  return draw_mix(mixings_, augment_seed, sample, mixing_index_,
                   training_rows_.empty() ? static_cast<size_t>(size()) : training_rows_.size(),
                   image ? input_.shape[1] : 0, image ? input_.shape[2] : 0);
 }
 
-uint32_t BatchLoader::partner(uint32_t row, const AugmentSeed& augment_seed) const {
-  const MixDraw draw = mix_of(row, augment_seed);
-  if (!draw.mixed) return row;
+uint32_t BatchLoader::partner(DrawnSample sample, const AugmentSeed& augment_seed) const {
+  const MixDraw draw = mix_of(sample, augment_seed);
+  if (!draw.mixed) return sample.row;
   return training_rows_.empty() ? static_cast<uint32_t>(draw.partner)
                                 : training_rows_[draw.partner];
 }
 
-void BatchLoader::inputs(std::span<const uint32_t> rows, float* out,
-                         const AugmentSeed& augment_seed, const std::byte* staged) const {
+void BatchLoader::inputs(DrawnSamples samples, float* out, const AugmentSeed& augment_seed,
+                         const std::byte* staged) const {
   require(input_.dtype == DType::f32, "inputs are not f32");
   std::shared_ptr<std::byte[]> made;
   if (dataset_.reader && staged == nullptr) {
     std::vector<uint32_t> wanted;
-    for (const uint32_t row : rows) {
-      wanted.push_back(row);
-      if (mixes()) wanted.push_back(partner(row, augment_seed));
+    for (size_t i = 0; i < samples.size(); ++i) {
+      wanted.push_back(samples[i].row);
+      if (mixes()) wanted.push_back(partner(samples[i], augment_seed));
     }
     made = read(wanted);
     staged = made.get();
   }
   const std::byte* base = staged != nullptr ? staged : inputs_.get();
-  if (!mixes()) return make(rows, augment_seed, base, staged != nullptr, out);
+  if (!mixes()) return make(samples, augment_seed, base, staged != nullptr, out);
   const size_t features = elements(input_);
   const auto bytes = static_cast<size_t>(dataset_.inputs.sample().elements());  // of u8
   thread_local std::vector<float> other;  // kept, because a training step must not allocate
   other.resize(features);
   const bool image = input_.shape.rank() == 3;
-  for (const uint32_t& row : rows) {
-    const uint32_t with = partner(row, augment_seed);
-    make({&row, 1}, augment_seed, base, staged != nullptr, out);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const DrawnSamples sample = samples.subspan(i, 1);
+    const uint32_t with = partner(sample[0], augment_seed);
+    make(sample, augment_seed, base, staged != nullptr, out);
     if (staged != nullptr) base += bytes;
-    make({&with, 1}, augment_seed, base, staged != nullptr, other.data());
+    make({{&with, 1}, sample.repeats()}, augment_seed, base, staged != nullptr, other.data());
     if (staged != nullptr) base += bytes;
-    mix_inputs(mix_of(row, augment_seed), other, image ? input_.shape[1] : 0,
+    mix_inputs(mix_of(sample[0], augment_seed), other, image ? input_.shape[1] : 0,
                image ? input_.shape[2] : 0, {out, features});
     out += features;
   }
 }
 
-void BatchLoader::inputs(std::span<const uint32_t> rows, int32_t* out) const {
+void BatchLoader::inputs(DrawnSamples samples, int32_t* out) const {
   require(input_.dtype == DType::i32, "inputs are not i32");
-  copy_rows(as<int32_t>(inputs_), dataset_.inputs.step(), rows, elements(input_), out);
+  copy_rows(as<int32_t>(inputs_), dataset_.inputs.step(), samples.rows(), elements(input_), out);
 }
 
-void BatchLoader::targets(std::span<const uint32_t> rows, float* out,
-                          const AugmentSeed& augment_seed) const {
+void BatchLoader::targets(DrawnSamples samples, float* out, const AugmentSeed& augment_seed) const {
   require(target_.dtype == DType::f32, "targets are not f32");
   const size_t features = elements(target_);
   if (of_class_.empty()) {
-    in_blocks(rows, [&](std::span<const int64_t> block) {
+    in_blocks(samples.rows(), [&](std::span<const int64_t> block) {
       gathers_.f32(as<float>(targets_), block.data(), block.size(), features, out);
       out += block.size() * features;
     });
@@ -459,17 +460,18 @@ void BatchLoader::targets(std::span<const uint32_t> rows, float* out,
   const auto of_row = [&](uint32_t row) {
     return std::span(of_class_).subspan(static_cast<size_t>(labels[row]) * features, features);
   };
-  for (const uint32_t row : rows) {
-    std::ranges::copy(of_row(row), out);
+  for (size_t i = 0; i < samples.size(); ++i, out += features) {
+    const DrawnSample sample = samples[i];
+    std::ranges::copy(of_row(sample.row), out);
     if (mixes())
-      mix_targets(mix_of(row, augment_seed), of_row(partner(row, augment_seed)), {out, features});
-    out += features;
+      mix_targets(mix_of(sample, augment_seed), of_row(partner(sample, augment_seed)),
+                  {out, features});
   }
 }
 
-void BatchLoader::targets(std::span<const uint32_t> rows, int32_t* out) const {
+void BatchLoader::targets(DrawnSamples samples, int32_t* out) const {
   require(target_.dtype == DType::i32, "targets are not i32");
-  copy_rows(as<int32_t>(targets_), target_step_, rows, elements(target_), out);
+  copy_rows(as<int32_t>(targets_), target_step_, samples.rows(), elements(target_), out);
 }
 
 std::string BatchLoader::not_stored() const {

@@ -12,6 +12,7 @@
 
 #include "data/augment.h"
 #include "data/dataset.h"
+#include "data/drawn_samples.h"
 
 namespace dpt {
 
@@ -32,7 +33,7 @@ GatherKernels reference_gathers();
 
 // Gathers batches of a data set and applies its transforms. Threads: any may call the const
 // functions at the same time. These do not allocate, unless samples have to be read (staged ==
-// nullptr). `rows` are sample numbers; they are not checked.
+// nullptr). Sample numbers are not checked.
 class BatchLoader {
  public:
   // If `split` is for evaluation, random transforms are omitted, except that a crop still changes
@@ -50,21 +51,21 @@ class BatchLoader {
   TensorDesc target() const { return target_; }  // per sample: f32, or i32 for classes
   int64_t classes() const { return dataset_.classes; }
 
-  // Writes the transformed inputs or targets of `rows`. turn: seed and epoch of random transforms.
-  // staged: for data sets with a reader, the samples of `rows`, one after another; null: the reader
-  // is called here. If mixes(), each is followed by its partner(). REQUIRES: `out` has room for
-  // rows.size() samples, and the element type is that of input() or target().
-  void inputs(std::span<const uint32_t> rows, float* out, const AugmentSeed& augment_seed = {},
+  // Writes the transformed inputs or targets of `samples`. augment_seed: seed and epoch of random
+  // transforms. staged: for data sets with a reader, the samples one after another; null: the
+  // reader is called here. If mixes(), each is followed by its partner(). REQUIRES: `out` has room
+  // for samples.size() samples, and the element type is that of input() or target().
+  void inputs(DrawnSamples samples, float* out, const AugmentSeed& augment_seed = {},
               const std::byte* staged = nullptr) const;
-  void inputs(std::span<const uint32_t> rows, int32_t* out) const;
-  void targets(std::span<const uint32_t> rows, float* out,
-               const AugmentSeed& augment_seed = {}) const;
-  void targets(std::span<const uint32_t> rows, int32_t* out) const;
+  void inputs(DrawnSamples samples, int32_t* out) const;
+  void targets(DrawnSamples samples, float* out, const AugmentSeed& augment_seed = {}) const;
+  void targets(DrawnSamples samples, int32_t* out) const;
 
   // Whether samples are mixed with others, so that classes are probabilities.
   bool mixes() const { return !mixings_.empty(); }
-  // The sample that `row` is mixed with, which may be itself. REQUIRES: mixes().
-  uint32_t partner(uint32_t row, const AugmentSeed& augment_seed) const;
+  // The number of the sample that `sample` is mixed with, which may be its own. The partner is
+  // transformed as if the epoch had drawn it as often as `sample`. REQUIRES: mixes().
+  uint32_t partner(DrawnSample sample, const AugmentSeed& augment_seed) const;
 
   // The data set as stored in memory, for a backend that gathers by itself. Valid as long as the
   // BatchLoader.
@@ -78,6 +79,9 @@ class BatchLoader {
     augment::Changes changes{};  // random changes of images; none: images are used as they are
     std::vector<float> colours;  // [changes, channels]
   };
+  // Whether a backend that gathers by itself draws random changes of images. REQUIRES:
+  // not_stored() is empty.
+  bool draws_on_device() const { return random_.count > 0 && random_.draws; }
   // Why stored_inputs() is not available; empty if it is.
   std::string not_stored() const;
   Stored stored_inputs() const;  // REQUIRES: not_stored() is empty
@@ -105,17 +109,17 @@ class BatchLoader {
                size_t features, float* x) const;
   // Gathers rows of the samples that begin at `base`.
   void gather_bytes(const std::byte* base, std::span<const int64_t> rows, float* out) const;
-  // Draws the samples with these numbers. If `staged`, they lie at `base` one after another;
-  // otherwise `base` is the whole data set.
-  void draw_frames(std::span<const uint32_t> numbers, const AugmentSeed& augment_seed,
-                   const std::byte* base, bool staged, float* out) const;
+  // Draws the samples' images. If `staged`, they lie at `base` one after another; otherwise `base`
+  // is the whole data set.
+  void draw_frames(DrawnSamples samples, const AugmentSeed& augment_seed, const std::byte* base,
+                   bool staged, float* out) const;
   std::shared_ptr<std::byte[]> read(std::span<const uint32_t> rows) const;
   // Samples before they are mixed; base: as for draw_frames().
-  void make(std::span<const uint32_t> rows, const AugmentSeed& augment_seed, const std::byte* base,
+  void make(DrawnSamples samples, const AugmentSeed& augment_seed, const std::byte* base,
             bool staged, float* out) const;
   // Changes the colors of a sample, and what follows that.
-  void finish(uint32_t number, const AugmentSeed& augment_seed, float* x) const;
-  MixDraw mix_of(uint32_t row, const AugmentSeed& augment_seed) const;
+  void finish(DrawnSample sample, const AugmentSeed& augment_seed, float* x) const;
+  MixDraw mix_of(DrawnSample sample, const AugmentSeed& augment_seed) const;
 
   Dataset dataset_;
   GatherKernels gathers_;

@@ -97,9 +97,9 @@ class Colors {
 
 }  // namespace
 
-JitterDraw draw_jitter(const ColorJitter& jitter, const AugmentSeed& seed, uint32_t sample,
+JitterDraw draw_jitter(const ColorJitter& jitter, const AugmentSeed& seed, DrawnSample sample,
                        uint64_t index) {
-  augment::Draw draw = augment::draw_of(seed.seed, seed.epoch, sample, index);
+  augment::Draw draw = draw_of(seed, sample, index);
   JitterDraw out;
   for (int64_t i = 3; i > 0; --i)
     std::swap(out.order[static_cast<size_t>(i)],

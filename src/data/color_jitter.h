@@ -26,8 +26,8 @@ struct JitterDraw {
   std::optional<double> brightness, contrast, saturation, hue;
 };
 
-// A function of seed, epoch and sample number. index: of the transform in the list.
-JitterDraw draw_jitter(const ColorJitter& jitter, const AugmentSeed& seed, uint32_t sample,
+// A function of seed, epoch and drawn sample. index: of the transform in the list.
+JitterDraw draw_jitter(const ColorJitter& jitter, const AugmentSeed& seed, DrawnSample sample,
                        uint64_t index);
 
 // Changes x[channels, pixels], whose values are in 0..1, in place. With one channel, saturation and

@@ -109,19 +109,19 @@ class Sheet {
 
 }  // namespace
 
-ContactSheet contact_sheet(const BatchLoader& loader, std::span<const uint32_t> rows,
+ContactSheet contact_sheet(const BatchLoader& loader, DrawnSamples samples,
                            std::span<const std::string> labels, const AugmentSeed& augment_seed) {
-  require(!rows.empty() && rows.size() == labels.size(), "a label for each sample");
+  require(samples.size() > 0 && samples.size() == labels.size(), "a label for each sample");
   const Shape sample = loader.input().shape;
   const Shape image = image_of(sample);
   if (loader.input().dtype != DType::f32)
     fail(Fault::spec, "a sheet shows images, but the samples are tokens {}", sample.str());
   const auto features = static_cast<size_t>(sample.elements());
-  std::vector<float> all(rows.size() * features);
-  loader.inputs(rows, all.data(), augment_seed);
+  std::vector<float> all(samples.size() * features);
+  loader.inputs(samples, all.data(), augment_seed);
   const Scaling scaling = scaling_of(all);
-  Sheet sheet(image, std::ssize(rows));
-  for (size_t i = 0; i < rows.size(); ++i)
+  Sheet sheet(image, static_cast<int64_t>(samples.size()));
+  for (size_t i = 0; i < samples.size(); ++i)
     sheet.add(static_cast<int64_t>(i), &all[i * features], scaling, labels[i]);
   return std::move(sheet).done();
 }

@@ -15,12 +15,12 @@ struct ContactSheet {
   std::vector<uint8_t> pixels;  // [height, width, 3]: red, green, blue
 };
 
-// A grid of the samples `rows` after all transforms, with a label below each. Values from 0 to 1,
+// A grid of samples after all transforms, with a label below each. Values from 0 to 1,
 // or from 0 to 255, are shown as they are if the largest is at least half of that; others are
 // scaled so that the smallest of all is black and the largest white. Small images are enlarged,
 // large ones reduced. Throws Error{spec} if the samples are no images [H, W], [1, H, W] or [3, H,
-// W], and what the loader throws. REQUIRES: rows and labels are of the same number, not 0.
-ContactSheet contact_sheet(const BatchLoader& loader, std::span<const uint32_t> rows,
+// W], and what the loader throws. REQUIRES: as many labels as samples, not 0.
+ContactSheet contact_sheet(const BatchLoader& loader, DrawnSamples samples,
                            std::span<const std::string> labels, const AugmentSeed& augment_seed);
 
 }  // namespace dpt

@@ -57,10 +57,10 @@ double draw_beta(augment::Draw& draw, double alpha) {
   return augment::uniform(draw) < 0.5 ? 0 : 1;  // the limit for alpha near 0
 }
 
-MixDraw draw_mix(std::span<const Mixing> mixings, const AugmentSeed& seed, uint32_t sample,
+MixDraw draw_mix(std::span<const Mixing> mixings, const AugmentSeed& seed, DrawnSample sample,
                  uint64_t index, size_t samples, int64_t height, int64_t width) {
   require(!mixings.empty() && samples > 0, "something to mix");
-  augment::Draw draw = augment::draw_of(seed.seed, seed.epoch, sample, index);
+  augment::Draw draw = draw_of(seed, sample, index);
   const auto chosen = static_cast<size_t>(
       mixings.size() == 1 ? 0 : augment::below(draw, static_cast<int64_t>(mixings.size())));
   const Mixing& mixing = mixings[chosen];

@@ -28,10 +28,10 @@ struct MixDraw {
   augment::Rect box{0, 0, 0, 0};
 };
 
-// A function of seed, epoch and sample number. If there are two, each sample draws which of them it
+// A function of seed, epoch and drawn sample. If there are two, each sample draws which of them it
 // uses. index: of the first of them in the list of transforms. height and width: of images, for
 // cutmix. REQUIRES: 1 or 2 mixings, samples > 0.
-MixDraw draw_mix(std::span<const Mixing> mixings, const AugmentSeed& seed, uint32_t sample,
+MixDraw draw_mix(std::span<const Mixing> mixings, const AugmentSeed& seed, DrawnSample sample,
                  uint64_t index, size_t samples, int64_t height, int64_t width);
 
 // Mixes x[channels, height, width] with the partner's; for mixup, x of `elements` numbers.

@@ -16,7 +16,7 @@ Order permutation(int64_t samples, bool shuffle, uint64_t seed) {
   if (samples < 0 || static_cast<uint64_t>(samples) > Generator::kMaxPermutation)
     fail(Fault::data, "{} samples are too many to shuffle as PyTorch does; the limit is {}",
          samples, Generator::kMaxPermutation);
-  Order order{std::vector<uint32_t>(static_cast<size_t>(samples))};
+  Order order{.indices = std::vector<uint32_t>(static_cast<size_t>(samples))};
   if (shuffle)
     Generator(seed).randperm(order.indices);
   else
@@ -47,10 +47,14 @@ WeightedDraws::WeightedDraws(std::span<const double> weights) {
 }
 
 Order WeightedDraws::order(Generator& generator) const {
-  Order out{std::vector<uint32_t>(cumulative_.size())};
-  for (uint32_t& index : out.indices)
+  Order out{.indices = std::vector<uint32_t>(cumulative_.size())};
+  std::vector<uint32_t> drawn(cumulative_.size());
+  out.repeats.reserve(cumulative_.size());
+  for (uint32_t& index : out.indices) {
     index = static_cast<uint32_t>(std::ranges::lower_bound(cumulative_, generator.next_double()) -
                                   cumulative_.begin());
+    out.repeats.push_back(drawn[index]++);
+  }
   return out;
 }
 
@@ -82,14 +86,18 @@ Order distributed_order(const SampleAssignment& assignment, int rank, bool shuff
 
 Order share_of(const Order& all, const SampleAssignment& assignment, int rank) {
   if (assignment.ranks == 1) return all;
-  Order own{
-      std::vector<uint32_t>(static_cast<size_t>(assignment.samples > 0 ? assignment.of(rank) : 0))};
-  size_t position = static_cast<size_t>(rank);
-  for (uint32_t& index : own.indices) {
-    index = all.indices[position % all.indices.size()];  // beyond the end: padding
-    position += static_cast<size_t>(assignment.ranks);
-  }
-  return own;
+  const auto count = static_cast<size_t>(assignment.samples > 0 ? assignment.of(rank) : 0);
+  const auto share = [&](const std::vector<uint32_t>& from) {
+    std::vector<uint32_t> own(count);
+    size_t position = static_cast<size_t>(rank);
+    for (uint32_t& value : own) {
+      value = from[position % from.size()];  // beyond the end: padding
+      position += static_cast<size_t>(assignment.ranks);
+    }
+    return own;
+  };
+  return {.indices = share(all.indices),
+          .repeats = all.repeats.empty() ? std::vector<uint32_t>() : share(all.repeats)};
 }
 
 int64_t Batches::steps() const {

@@ -6,11 +6,15 @@
 #include <vector>
 
 #include "base/generator.h"
+#include "data/drawn_samples.h"
 
 namespace dpt {
 
 struct Order {
   std::vector<uint32_t> indices;  // sample numbers, in the order in which they are taken
+  // How many times each was drawn before in the epoch, by any rank; empty: never.
+  std::vector<uint32_t> repeats{};
+  DrawnSamples samples() const { return {indices, repeats}; }
 };
 
 // Draws the base seed of worker processes. PyTorch does so from its global generator whenever a

@@ -14,7 +14,8 @@ void NonFiniteSearch::check_stored(const StepInput& input) const {
   for (const Rows shards : own_) {
     NonFinite& found = buffers_.non_finite(static_cast<int>(shards.begin));
     for (const MicroBatch& micro : input.rows->micro)
-      check_samples_finite(session_.data.train, samples_of(micro, shards, input.order), found);
+      check_samples_finite(session_.data.train, samples_of(micro, shards, input.order).rows(),
+                           found);
     for (size_t p = 0; p < graph.parameters.size() && found.parameter < 0; ++p) {
       float* const values = buffers_.weights() + session_.model.layout.offset[p];
       const TensorDesc desc{DType::f32, graph[graph.parameters[p]].desc.shape};

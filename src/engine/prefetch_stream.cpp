@@ -25,8 +25,8 @@ PrefetchStream::PrefetchStream(const Dataset& dataset, const BatchPartitioner& p
     own_.push_back(topology.rank_of(topology.owner(s)) == rank);
 }
 
-void PrefetchStream::begin(std::span<const uint32_t> order, int64_t first,
-                           const std::function<uint32_t(uint32_t)>& partner) {
+void PrefetchStream::begin(DrawnSamples order, int64_t first,
+                           const std::function<uint32_t(DrawnSample)>& partner) {
   std::vector<std::vector<uint32_t>> batches(static_cast<size_t>(partitioner_.steps()));
   parts_.clear();
   StepRows rows;
@@ -38,10 +38,10 @@ void PrefetchStream::begin(std::span<const uint32_t> order, int64_t first,
         const bool taken = own_[s] && static_cast<int64_t>(b) >= first;
         const size_t count = taken ? static_cast<size_t>(r.count()) : 0;
         parts_.push_back({batches[b].size(), partner ? 2 * count : count});
-        const auto from = order.subspan(count > 0 ? static_cast<size_t>(r.begin) : 0, count);
-        for (const uint32_t sample : from) {
-          batches[b].push_back(sample);
-          if (partner) batches[b].push_back(partner(sample));
+        const size_t begin = count > 0 ? static_cast<size_t>(r.begin) : 0;
+        for (size_t i = begin; i < begin + count; ++i) {
+          batches[b].push_back(order[i].row);
+          if (partner) batches[b].push_back(partner(order[i]));
         }
       }
   }

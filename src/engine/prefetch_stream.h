@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <vector>
 
 #include "comm/team.h"
+#include "data/drawn_samples.h"
 #include "data/prefetch.h"
 #include "parallel/topology.h"
 #include "session/batch_partitioner.h"
@@ -23,11 +23,11 @@ class PrefetchStream {
   PrefetchStream(const Dataset& dataset, const BatchPartitioner& partitioner,
                  const Topology& topology, int rank);
 
-  // Starts a pass. `order`: sample numbers in the order of this rank's pass. Batches before `first`
+  // Starts a pass. `order`: the samples in the order of this rank's pass. Batches before `first`
   // are skipped. partner: a sample that is made after each, for loaders that mix (BatchLoader);
   // empty: none.
-  void begin(std::span<const uint32_t> order, int64_t first = 0,
-             const std::function<uint32_t(uint32_t)>& partner = {});
+  void begin(DrawnSamples order, int64_t first = 0,
+             const std::function<uint32_t(DrawnSample)>& partner = {});
   // Waits for a batch. Returns the inputs of `shards`, consecutive shards of one worker, one sample
   // after another. Valid until give_back() with the same arguments. Throws TeamBroken, and errors
   // of the reading threads.

@@ -21,7 +21,7 @@ namespace dpt {
 
 struct StepInput {
   const StepRows* rows = nullptr;
-  std::span<const uint32_t> order;  // sample numbers in the order of this rank's epoch
+  DrawnSamples order;  // the samples of this rank's epoch, in order
   // The step's number, from 0 over all epochs; it seeds random operators.
   uint64_t number = 0;
   uint64_t epoch = 0;  // from 0

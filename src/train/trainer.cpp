@@ -102,13 +102,13 @@ class Worker : private StepLoop {
 
   void begin_prefetch() {
     const BatchLoader& loader = *session_.data.loader;
-    std::function<uint32_t(uint32_t)> partner;
+    std::function<uint32_t(DrawnSample)> partner;
     if (loader.mixes())
       partner = [&loader, seed = AugmentSeed{static_cast<uint64_t>(session_.settings.spec.seed),
-                                             static_cast<uint64_t>(epoch_)}](uint32_t row) {
-        return loader.partner(row, seed);
+                                             static_cast<uint64_t>(epoch_)}](DrawnSample sample) {
+        return loader.partner(sample, seed);
       };
-    rank_.train->begin(rank_.order.indices, begun_, partner);
+    rank_.train->begin(rank_.order.samples(), begun_, partner);
   }
 
   void epoch() {
@@ -371,7 +371,7 @@ class Worker : private StepLoop {
       return false;
     session_.batches.train->step(begun_, rows_);
     input = {.rows = &rows_,
-             .order = rank_.order.indices,
+             .order = rank_.order.samples(),
              .number = static_cast<uint64_t>(number),
              .epoch = static_cast<uint64_t>(epoch_),
              .batch = begun_++,

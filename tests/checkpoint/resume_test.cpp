@@ -45,7 +45,7 @@ TEST_CASE("the rest of a run has the bits of the whole: optimizers, schedules, s
            {"cores=1", "optimizer=adadelta", "evaluate.every=2",
             "data.transforms=[{random_crop: {padding: 1}}, to_tensor, {random_erasing: {p: 0.7}}]"},
            {"cores=1", "optimizer=sgd", "data.sampler=weighted",
-            "data.transforms=[to_tensor, {mixup: 0.5}, {cutmix: 1}]"},
+            "data.transforms=[{random_crop: {padding: 1}}, to_tensor, {mixup: 0.5}, {cutmix: 1}]"},
            {"cores=2", "optimizer={adam_w: {lr: 0.1}}", "no_decay=[bias, norm]",
             "parameter_groups={match: '1.weight', lr: 0.01}", "freeze=[5.bias]",
             "schedule={reduce_on_plateau: {patience: 0, threshold: 0.5}, warmup: 1}"},

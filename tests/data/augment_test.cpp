@@ -112,9 +112,10 @@ TEST_CASE("e^x of formulas is the library's, to the last bits") {
   CHECK(augment::exp_of(0) == 1);
 }
 
-TEST_CASE("draws belong to seed, epoch, sample and transform, and are even") {
-  const auto first = [](uint64_t seed, uint64_t epoch, uint64_t sample, size_t transform) {
-    augment::Draw draw = augment::draw_of(seed, epoch, sample, transform);
+TEST_CASE("draws belong to seed, epoch, sample, transform and repeat, and are even") {
+  const auto first = [](uint64_t seed, uint64_t epoch, uint64_t sample, size_t transform,
+                        uint32_t repeat = 0) {
+    augment::Draw draw = augment::draw_of(seed, epoch, sample, transform, repeat);
     return uniform(draw);
   };
   const double one = first(1, 2, 3, 4);
@@ -123,6 +124,9 @@ TEST_CASE("draws belong to seed, epoch, sample and transform, and are even") {
   CHECK(one != first(1, 3, 3, 4));
   CHECK(one != first(1, 2, 4, 4));
   CHECK(one != first(1, 2, 3, 5));
+  CHECK(one == first(1, 2, 3, 4, 0));
+  CHECK(one != first(1, 2, 3, 4, 1));
+  CHECK(first(1, 2, 3, 4, 1) != first(1, 2, 3, 4, 0x10001));  // every bit counts
   std::vector<int> count(5);
   double sum = 0;
   augment::Draw draw = augment::draw_of(1, 0, 0, 0);

@@ -50,7 +50,7 @@ TEST_CASE("gray, black and white pixels of a color image keep their hue") {
         {0, 1, 0.5F, 0, 1, 0.5F, 0, 1, 0.5F});
 }
 
-TEST_CASE("draws depend on seed, epoch and sample, and lie in their ranges") {
+TEST_CASE("draws depend on seed, epoch, sample and repeat, and lie in their ranges") {
   const ColorJitter jitter{.brightness = ColorJitter::Range{0.5, 1.5},
                            .contrast = {},
                            .saturation = {},
@@ -58,7 +58,7 @@ TEST_CASE("draws depend on seed, epoch and sample, and lie in their ranges") {
   std::set<std::array<int, 4>> orders;
   double sum = 0;
   for (uint32_t i = 0; i < 2000; ++i) {
-    const JitterDraw draw = draw_jitter(jitter, {1, 2}, i, 3);
+    const JitterDraw draw = draw_jitter(jitter, {1, 2}, {i}, 3);
     REQUIRE(draw.brightness);
     CHECK_FALSE(draw.contrast);
     CHECK(*draw.brightness >= 0.5);
@@ -69,8 +69,9 @@ TEST_CASE("draws depend on seed, epoch and sample, and lie in their ranges") {
   }
   CHECK(orders.size() == 24);
   CHECK(std::abs(sum / 2000 - 1) < 0.03);  // the mean's standard deviation is 0.0065
-  CHECK(draw_jitter(jitter, {1, 2}, 5, 3).hue == draw_jitter(jitter, {1, 2}, 5, 3).hue);
-  CHECK(draw_jitter(jitter, {1, 2}, 5, 3).hue != draw_jitter(jitter, {1, 3}, 5, 3).hue);
+  CHECK(draw_jitter(jitter, {1, 2}, {5}, 3).hue == draw_jitter(jitter, {1, 2}, {5}, 3).hue);
+  CHECK(draw_jitter(jitter, {1, 2}, {5}, 3).hue != draw_jitter(jitter, {1, 3}, {5}, 3).hue);
+  CHECK(draw_jitter(jitter, {1, 2}, {5}, 3).hue != draw_jitter(jitter, {1, 2}, {5, 1}, 3).hue);
 }
 
 }  // namespace

@@ -29,17 +29,18 @@ TEST_CASE("shares have the mean and variance of Beta(alpha, alpha)") {
   }
 }
 
-TEST_CASE("a draw depends on seed, epoch and sample, and on nothing else") {
+TEST_CASE("a draw depends on seed, epoch, sample and repeat, and on nothing else") {
   const std::vector<Mixing> mixup = {{.kind = Mixing::Kind::mixup, .alpha = 1}};
-  const auto share = [&](AugmentSeed seed, uint32_t sample) {
-    return draw_mix(mixup, seed, sample, 2, 50, 0, 0).share;
+  const auto share = [&](AugmentSeed seed, uint32_t sample, uint32_t repeat = 0) {
+    return draw_mix(mixup, seed, {sample, repeat}, 2, 50, 0, 0).share;
   };
   CHECK(share({1, 2}, 3) == share({1, 2}, 3));
   CHECK(share({1, 2}, 3) != share({2, 2}, 3));
   CHECK(share({1, 2}, 3) != share({1, 3}, 3));
   CHECK(share({1, 2}, 3) != share({1, 2}, 4));
+  CHECK(share({1, 2}, 3) != share({1, 2}, 3, 1));
   std::vector<int> seen(50);
-  for (uint32_t i = 0; i < 2000; ++i) ++seen[draw_mix(mixup, {1, 2}, i, 2, 50, 0, 0).partner];
+  for (uint32_t i = 0; i < 2000; ++i) ++seen[draw_mix(mixup, {1, 2}, {i}, 2, 50, 0, 0).partner];
   for (const int count : seen) CHECK(count > 10);  // 40 are expected, with a deviation of 6.3
 }
 
@@ -48,7 +49,7 @@ TEST_CASE("with two mixings each sample draws one, and with a probability it may
                                     {.kind = Mixing::Kind::cutmix, .alpha = 1, .p = 1}};
   int plain = 0, blended = 0, pasted = 0;
   for (uint32_t i = 0; i < 4000; ++i) {
-    const MixDraw draw = draw_mix(both, {3, 0}, i, 0, 10, 8, 8);
+    const MixDraw draw = draw_mix(both, {3, 0}, {i}, 0, 10, 8, 8);
     (!draw.mixed ? plain : draw.pasted ? pasted : blended) += 1;
   }
   // 1000, 1000 and 2000, with a standard deviation of at most 32.
@@ -74,7 +75,7 @@ TEST_CASE("cutmix pastes a box of all channels, whose area is what the target lo
   const std::vector<Mixing> cutmix = {{.kind = Mixing::Kind::cutmix, .alpha = 1}};
   bool empty = false, large = false;
   for (uint32_t i = 0; i < 300; ++i) {
-    const MixDraw draw = draw_mix(cutmix, {5, 1}, i, 0, 4, 6, 9);
+    const MixDraw draw = draw_mix(cutmix, {5, 1}, {i}, 0, 4, 6, 9);
     REQUIRE(draw.pasted);
     const auto& [top, left, bottom, right] = draw.box;
     REQUIRE(top >= 0);

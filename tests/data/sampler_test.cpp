@@ -41,7 +41,9 @@ TEST_CASE("weighted draws are torch.multinomial's with replacement") {
   const std::vector<int32_t> labels{0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2};
   const WeightedDraws draws(class_weights(labels, {}));
   Generator five(5);
-  CHECK(draws.order(five).indices == Indices{7, 4, 6, 5, 4, 10, 7, 8, 10, 6, 6, 5});
+  const Order order = draws.order(five);
+  CHECK(order.indices == Indices{7, 4, 6, 5, 4, 10, 7, 8, 10, 6, 6, 5});
+  CHECK(order.repeats == Indices{0, 0, 0, 0, 1, 0, 1, 0, 1, 1, 2, 1});
   Generator loader(3);  // torch.manual_seed(3), and a DataLoader for each epoch
   draw_base_seed(loader);
   CHECK(draws.order(loader).indices == Indices{5, 9, 3, 9, 7, 3, 6, 6, 9, 3, 7, 6});
@@ -63,9 +65,14 @@ TEST_CASE("class weights are those of the rows that are trained on") {
 }
 
 TEST_CASE("ranks share any order as they share a permutation") {
-  const Order all{{4, 4, 0, 2, 1}};
-  CHECK(share_of(all, {.samples = 5, .ranks = 2}, 0).indices == Indices{4, 0, 1});
-  CHECK(share_of(all, {.samples = 5, .ranks = 2}, 1).indices == Indices{4, 2});
+  const Order all{.indices = {4, 4, 0, 2, 4}, .repeats = {0, 1, 0, 0, 2}};
+  const Order first = share_of(all, {.samples = 5, .ranks = 2}, 0);
+  CHECK(first.indices == Indices{4, 0, 4});
+  CHECK(first.repeats == Indices{0, 0, 2});  // as the whole order has them
+  const Order second = share_of(all, {.samples = 5, .ranks = 2}, 1);
+  CHECK(second.indices == Indices{4, 2});
+  CHECK(second.repeats == Indices{1, 0});
+  CHECK(share_of({.indices = {1, 0}}, {.samples = 2, .ranks = 2}, 1).repeats.empty());
 }
 
 TEST_CASE("too many samples to shuffle are refused") {

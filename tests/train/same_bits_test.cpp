@@ -1,5 +1,7 @@
 // The central promise: which samples stand in which shard decides a run's bits, and nothing else
 // does.
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -334,11 +336,50 @@ TEST_CASE("mixed samples, changed colors and weighted draws are the same in ever
   const std::string shards = "reproducible: {shards: 4}\naccumulate: 2\n";
   const Ran one = run({"cores=1"}, shards);
   CHECK(has(one.metrics, "accuracy\": "));  // evaluations have classes, not probabilities
+  same(one, run({"parallel={pipeline: {stages: 2, chunks: 1}}", "cores=1"}, shards));
   same(one, run({"cores=3"}, shards));
   same(one, run({"parallel=dp", "devices=4", "cores=1"}, shards));
   if (kCanFork) same(one, run({"parallel=ddp", "devices=2", "cores=2"}, shards));
   same(run({"cores=2"}, ""), run({"parallel=dp", "devices=2", "cores=1"}, ""));
   CHECK(data_of(one.weights) != data_of(run({"cores=1", "data.sampler=none"}, shards).weights));
+}
+
+// Class 0 has one image, class 1 the black others. With weights that stay as they are, a step's
+// loss tells which crop it saw.
+TEST_CASE("a sample that is drawn again looks different, and the same in every mode") {
+  constexpr size_t kImages = 16, kPixels = 36;
+  std::vector<uint8_t> images(kImages * kPixels, 0), classes(kImages, 1);
+  for (size_t i = 0; i < kPixels; ++i) images[i] = static_cast<uint8_t>(7 * i);
+  classes[0] = 0;
+  const Folder folder;
+  folder.write("x.npy", npy("|u1", "(16, 1, 6, 6)", images));
+  folder.write("y.npy", npy("|u1", "(16,)", classes));
+  const std::string shards = "reproducible: {shards: 2}\n";
+  const auto run = [&](std::vector<std::string> how, int batch_size, const std::string& more) {
+    const std::vector<std::string> data = {
+        fmt::format("data.dataset={{npy: {{inputs: {}, targets: {}}}}}", folder.file("x.npy"),
+                    folder.file("y.npy")),
+        "data.transforms=[{random_crop: {padding: 3}}, random_horizontal_flip, to_tensor]",
+        "data.sampler=weighted",
+        fmt::format("data.batch_size={}", batch_size),
+        "evaluate=false",
+        "epochs=2",
+        "model=[flatten, {linear: 2}]"};
+    how.insert(how.begin(), data.begin(), data.end());
+    return run_spec(spec(more), how);
+  };
+  const Ran single = run({"cores=1", "optimizer={sgd: 1e-30}"}, 1, shards);
+  const std::vector<double> losses = single.step_losses();
+  REQUIRE(losses.size() == 2 * kImages);
+  const auto first = std::span(losses).first(kImages);
+  // About half of the draws are of class 0, and one loss is that of all black images.
+  CHECK(std::set<double>(first.begin(), first.end()).size() > 4);
+  const Ran one = run({"cores=1"}, 4, shards);
+  same(one, run({"cores=2"}, 4, shards));
+  same(one, run({"parallel=dp", "devices=2", "cores=1"}, 4, shards));
+  same(one, run({"parallel={pipeline: {stages: 2, chunks: 1}}", "cores=1"}, 4, shards));
+  if (kCanFork) same(one, run({"parallel=ddp", "devices=2", "cores=1"}, 4, shards));
+  same(run({"cores=2"}, 4, ""), run({"parallel=dp", "devices=2", "cores=1"}, 4, ""));
 }
 
 TEST_CASE("images that are decoded ahead of the steps end in the same bits in every mode") {
@@ -365,6 +406,11 @@ TEST_CASE("images that are decoded ahead of the steps end in the same bits in ev
   CHECK(data_of(mixed.weights) != data_of(plain.weights));
   same(mixed, run({"parallel=dp", "devices=3", "cores=1", classes}));
   if (kCanFork) same(mixed, run({"parallel=ddp", "devices=4", "cores=1", classes}));
+  const std::string weighted = "data.sampler=weighted";  // partners of samples drawn again
+  const Ran drawn = run({"cores=1", classes, weighted});
+  CHECK(data_of(drawn.weights) != data_of(mixed.weights));
+  same(drawn, run({"parallel=dp", "devices=3", "cores=1", classes, weighted}));
+  if (kCanFork) same(drawn, run({"parallel=ddp", "devices=4", "cores=1", classes, weighted}));
 }
 
 TEST_CASE("an image that is damaged ends the run with its name") {

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "data/batch_loader.h"
 #include "engine/cpu/binding.h"
@@ -34,7 +33,7 @@ class CpuBatchInput {
   void targets(Binding& b, int group, const StepInput& input, size_t micro) const;
 
  private:
-  std::span<const uint32_t> samples(int group, const StepInput& input, size_t micro) const {
+  DrawnSamples samples(int group, const StepInput& input, size_t micro) const {
     return samples_of(input.rows->micro[micro], worker_.shards(group), input.order);
   }
 

@@ -10,12 +10,16 @@
 
 namespace dpt {
 
+size_t order_bytes(const BatchLoader& loader) {
+  const size_t numbers = loader.draws_on_device() ? 2 : 1;
+  return numbers * static_cast<size_t>(loader.size()) * sizeof(uint32_t);
+}
+
 size_t resident_bytes(const BatchLoader& loader) {
   const auto bytes = [](const BatchLoader::Stored& s) {
     return s.bytes.size() + (s.values.size() + s.colours.size()) * sizeof(float);
   };
-  const size_t order = static_cast<size_t>(loader.size()) * sizeof(uint32_t);
-  return bytes(loader.stored_inputs()) + bytes(loader.stored_targets()) + order;
+  return bytes(loader.stored_inputs()) + bytes(loader.stored_targets()) + order_bytes(loader);
 }
 
 bool fits_on_gpu(const BatchLoader& loader, size_t free_bytes) {

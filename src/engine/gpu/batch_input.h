@@ -29,7 +29,7 @@ class BatchInput {
 
   // Starts an epoch in which rows refer to `order`. REQUIRES: no step of the epoch before is in
   // progress.
-  virtual void begin(std::span<const uint32_t> order, uint64_t epoch) = 0;
+  virtual void begin(DrawnSamples order, uint64_t epoch) = 0;
   // Prepares a step's batch before the step is enqueued. Returns its slot; the enqueued work
   // differs between slots. again: the step was made before, so the prefetched samples are gone.
   virtual size_t make(const StepInput& input, bool again = false) = 0;
@@ -67,6 +67,9 @@ std::unique_ptr<BatchInput> make_batch_input(const BatchInputRequest& request, b
 
 // Bytes of GPU memory that a resident data set takes, including an epoch's order.
 size_t resident_bytes(const BatchLoader& loader);
+// Those of the order: a sample number for each sample, and how many times it was drawn before if
+// random transforms need it.
+size_t order_bytes(const BatchLoader& loader);
 
 // Bytes of GPU memory for the batch of a step that the host makes, on a device of a replica; 0: the
 // data set can be resident.

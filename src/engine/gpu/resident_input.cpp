@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "backend/cuda/interface/launch.h"
 #include "base/error.h"
@@ -42,9 +43,11 @@ cuda::DeviceBuffer upload_bytes(cuda::DeviceContext& c, std::span<const std::byt
 ResidentInput::ResidentInput(const BatchInputRequest& request)
     : context_(request.context),
       samples_(request.loader.size()),
-      order_(context_.api, MemoryKind::device,
-             sizeof(uint64_t) + static_cast<size_t>(samples_) * sizeof(uint32_t)),
+      order_(context_.api, MemoryKind::device, sizeof(uint64_t) + order_bytes(request.loader)),
       pinned_order_(context_.api, MemoryKind::pinned, order_.bytes()),
+      repeats_at_(request.loader.draws_on_device()
+                      ? sizeof(uint64_t) + static_cast<size_t>(samples_) * sizeof(uint32_t)
+                      : 0),
       inputs_(upload(request.loader.stored_inputs(), request.input_bytes > 0)),
       targets_(upload(request.loader.stored_targets(), request.target_bytes > 0)),
       rows_{.order = reinterpret_cast<const uint32_t*>(order_.data() + sizeof(uint64_t)),
@@ -67,18 +70,26 @@ ResidentInput::Part ResidentInput::upload(const BatchLoader::Stored& stored, boo
           .changes = stored.changes};
 }
 
-void ResidentInput::begin(std::span<const uint32_t> order, uint64_t epoch) {
-  const size_t bytes = sizeof epoch + order.size_bytes();
-  require(bytes <= order_.bytes(), "an order of at most as many samples as the set");
+void ResidentInput::begin(DrawnSamples order, uint64_t epoch) {
+  require(std::cmp_less_equal(order.size(), samples_), "at most as many samples as the set has");
+  const size_t bytes = order.rows().size_bytes();
   std::memcpy(pinned_order_.data(), &epoch, sizeof epoch);
-  std::memcpy(pinned_order_.data() + sizeof epoch, order.data(), order.size_bytes());
-  context_.stream.copy(order_.data(), pinned_order_.data(), bytes);
+  std::ranges::copy(std::as_bytes(order.rows()), pinned_order_.data() + sizeof epoch);
+  context_.stream.copy(order_.data(), pinned_order_.data(), sizeof epoch + bytes);
+  if (repeats_at_ == 0) return;
+  std::byte* const repeats = pinned_order_.data() + repeats_at_;
+  std::fill_n(repeats, bytes, std::byte{0});
+  std::ranges::copy(std::as_bytes(order.repeats()), repeats);
+  context_.stream.copy(order_.data() + repeats_at_, repeats, bytes);
 }
 
 void ResidentInput::enqueue_frames(const TensorView& to) {
   launch(context_.stream,
          cuda::MakeFrames{.rows = rows_,
                           .epoch = as<uint64_t>(order_),
+                          .repeats = repeats_at_ > 0 ? reinterpret_cast<const uint32_t*>(
+                                                           order_.data() + repeats_at_)
+                                                     : nullptr,
                           .changes = inputs_.changes,
                           .height = inputs_.sample.shape[1],
                           .width = inputs_.sample.shape[2],

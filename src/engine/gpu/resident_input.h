@@ -14,7 +14,7 @@ class ResidentInput : public BatchInput {
   // REQUIRES: loader.not_stored() is empty.
   explicit ResidentInput(const BatchInputRequest& request);
 
-  void begin(std::span<const uint32_t> order, uint64_t epoch) override;
+  void begin(DrawnSamples order, uint64_t epoch) override;
   size_t make(const StepInput&, bool) override { return 0; }
   void enqueued(size_t) override {}
   size_t slots() const override { return 1; }
@@ -36,7 +36,9 @@ class ResidentInput : public BatchInput {
 
   cuda::DeviceContext& context_;
   int64_t samples_;
-  cuda::DeviceBuffer order_, pinned_order_;  // the epoch index (uint64), then the sample numbers
+  // The epoch index (uint64), the sample numbers, and with random image transforms the repeats.
+  cuda::DeviceBuffer order_, pinned_order_;
+  size_t repeats_at_;  // bytes before the repeats; 0: there are none
   Part inputs_, targets_;
   cuda::BatchRows rows_;
   cuda::DeviceBuffer frames_;  // [rows of the largest micro-batch]

@@ -27,7 +27,7 @@ void StagedInput::make_rows(const StepInput& step, size_t micro, PrefetchStream*
   const BatchLoader& loader = request_.loader;
   const Rows rows = step.rows->micro[micro][static_cast<size_t>(request_.shard)].rows;
   if (rows.count() == 0) return;
-  const auto order =
+  const DrawnSamples order =
       step.order.subspan(static_cast<size_t>(rows.begin), static_cast<size_t>(rows.count()));
   const bool inputs = request_.input_bytes > 0;
   const bool waits = inputs && prefetch != nullptr;

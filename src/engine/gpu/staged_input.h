@@ -13,7 +13,7 @@ class StagedInput : public BatchInput {
  public:
   explicit StagedInput(const BatchInputRequest& request);
 
-  void begin(std::span<const uint32_t>, uint64_t) override {}
+  void begin(DrawnSamples, uint64_t) override {}
   size_t make(const StepInput& input, bool again) override;
   void enqueued(size_t slot) override;
   size_t slots() const override { return slots_.size(); }

@@ -1,5 +1,6 @@
 // Random image transforms for CPU and CUDA kernels, with the same bits. They compute which source
-// pixel is at each output position, as a function of the seed, the epoch and the sample's number.
+// pixel is at each output position, as a function of the seed, the epoch, the sample's number and
+// how many times the epoch drew the sample before.
 //
 // nvcc compiles this file: no fmt, no containers.
 #pragma once
@@ -17,23 +18,29 @@ namespace dpt::augment {
 struct Draw {
   philox::Key key;
   uint64_t epoch, sample;
+  uint32_t repeat;
   uint32_t used;
   philox::Words words;
 };
 
-// index: index of the transform in the list. Keys of transforms differ from those of dropout
-// layers, which count from 0.
-DPT_FORMULA Draw draw_of(uint64_t seed, uint64_t epoch, uint64_t sample, uint64_t index) {
+// index: index of the transform in the list. repeat: how many times the epoch drew the sample
+// before. Keys of transforms differ from those of dropout layers, which count from 0.
+DPT_FORMULA Draw draw_of(uint64_t seed, uint64_t epoch, uint64_t sample, uint64_t index,
+                         uint32_t repeat = 0) {
   constexpr uint64_t kTransforms = uint64_t{1} << 63;
   return {.key = philox::layer_key(seed, kTransforms + index),
           .epoch = epoch,
           .sample = sample,
+          .repeat = repeat,
           .used = 0,
           .words = {}};
 }
 DPT_FORMULA uint32_t word(Draw& d) {
-  if (d.used % 4 == 0)
-    d.words = philox::block(philox::sample_counter(d.epoch, d.sample, d.used / 4), d.key);
+  if (d.used % 4 == 0) {
+    philox::Words counter = philox::sample_counter(d.epoch, d.sample, d.used / 4);
+    counter.w[3] ^= d.repeat;  // 0 for epochs and sample numbers below 2^32
+    d.words = philox::block(counter, d.key);
+  }
   return d.words.w[d.used++ % 4];
 }
 DPT_FORMULA double uniform(Draw& d) { return static_cast<double>(word(d)) * 0x1p-32; }  // [0, 1)
@@ -217,13 +224,13 @@ DPT_FORMULA void change_if(const Change& c, Draw* draw, int32_t colour, Frame& f
 }
 
 // Computes the frame of one sample for images [channels, height, width]. Transform i paints with
-// color i.
+// color i. repeat: how many times the epoch drew the sample before.
 DPT_FORMULA void make_frame(const Changes& changes, int64_t height, int64_t width, uint64_t seed,
-                            uint64_t epoch, uint64_t sample, Frame& f) {
+                            uint64_t epoch, uint64_t sample, uint32_t repeat, Frame& f) {
   begin(f, height, width);
   for (int32_t i = 0; i < changes.count; ++i) {
     const Changes::One& one = changes.all[i];
-    Draw drawn = draw_of(seed, epoch, sample, one.index);
+    Draw drawn = draw_of(seed, epoch, sample, one.index, repeat);
     Draw* const draw = changes.draws ? &drawn : nullptr;
     change_if<Crop>(one.change, draw, i, f);
     change_if<Flip>(one.change, draw, i, f);

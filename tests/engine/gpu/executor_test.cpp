@@ -75,6 +75,8 @@ TEST_CASE("a GPU freezes single parameters: the CPU's numbers") {
 TEST_CASE("a GPU trains convolutions, batch norm and residuals to the CPU's numbers") {
   compare(kImages);
   compare(kImages, {"accumulate=2"});
+  compare(kImages,
+          {"data.transforms=[{random_crop: {padding: 3}}, to_tensor]", "data.sampler=weighted"});
 }
 
 TEST_CASE("a GPU trains a transformer to the CPU's numbers, by own kernels and by cuDNN's") {

@@ -67,6 +67,8 @@ TEST_CASE("batches gathered on the GPU and batches made by the host are the same
        "random_horizontal_flip, to_tensor, {random_erasing: {value: [3, 4]}}, {normalize: {mean: "
        "[0.3, 0.5], std: [0.2, 0.4]}}, {cutout: {length: 2, holes: 2}}]",
        "accumulate=2"},
+      {"data.transforms=[{random_crop: {padding: 2}}, random_horizontal_flip, to_tensor]",
+       "data.sampler=weighted"},
       {"data.dataset={synthetic_regression: {samples: 50, in_features: 4, out_features: 10}}",
        "data.transforms=[]", "loss=mse_loss", "evaluate=false"},
       {"data.dataset={synthetic_tokens: {samples: 50, vocabulary: 20, length: 6}}",

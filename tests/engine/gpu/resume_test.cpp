@@ -69,6 +69,7 @@ void goes_on(const Words& how, int step, const std::string& spec = kSteps,
 TEST_CASE("a GPU's run goes on where it was: many steps as a graph, images, schedules, scales") {
   goes_on({}, 3);
   goes_on({"graphs=false", "evaluate=false", "schedule={one_cycle: {max_lr: 0.1}}"}, 14);
+  goes_on({"data.sampler=weighted"}, 5);
   // Batches that the host makes.
   goes_on({}, 6, kSteps, [](FakeApi::Settings& s) { s.free_memory = 1; });
   goes_on({"precision={fp16: {lists: cuda, emulate: true, init_scale: 67108864, growth_interval: "

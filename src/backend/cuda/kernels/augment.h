@@ -11,17 +11,20 @@ namespace dpt::cuda {
 struct MakeFrames {
   BatchRows rows;
   const uint64_t* epoch;
+  const uint32_t* repeats;  // [rows.samples] of DrawnSamples, in the epoch's order; null: all 0
   augment::Changes changes;
   int64_t height, width;  // of a stored image
   augment::Frame* frames;
   DPT_HOST_DEVICE void operator()(int64_t r) const {
     augment::make_frame(changes, height, width, rows.state->seed, *epoch,
-                        static_cast<uint64_t>(rows(r)), frames[r]);
+                        static_cast<uint64_t>(rows(r)),
+                        repeats ? repeats[rows.state->position + r] : 0, frames[r]);
   }
   template <class Visitor>
   void touches(Visitor& v, int64_t count) const {
     rows.touches(v);
     v.reads(epoch, 1);
+    if (repeats) v.reads(repeats, rows.samples);
     v.writes(frames, count);
   }
 };
