@@ -129,6 +129,8 @@ int run_data(const std::vector<std::string>& words) {
   if (data.loader->input().dtype == DType::f32)
     print_stdout("{}",
                  transformed_text(data.loader->input(), range_after_transforms(data, spec), style));
+  if (spec.data.sampler == "weighted")
+    print_stdout("{}", weighted_text(data.train_samples(), style));
   if (data.test) print(std::string(data.evaluated_set()), *data.test, data.test_rows);
   if (data.final_test) print("test", *data.final_test, {});
   if (!sheet.empty()) write_sheet(sheet, data, spec, count);

@@ -230,4 +230,11 @@ std::string transformed_text(const TensorDesc& sample, const ValueRange& r,
       style.columns);
 }
 
+std::string weighted_text(int64_t samples, const DataTextStyle& style) {
+  return wrapped(fmt::format("sampler weighted: an epoch draws {} with replacement, all classes "
+                             "equally often",
+                             counted(samples, "sample")),
+                 style.columns);
+}
+
 }  // namespace dpt

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "data/summary.h"
@@ -20,5 +21,9 @@ std::string data_text(const std::string& name, const Dataset& dataset, const Dat
 // "after transforms: [1, 28, 28] f32, from -0.42 to 2.82, mean 0.001, standard deviation 1"
 std::string transformed_text(const TensorDesc& sample, const ValueRange& range,
                              const DataTextStyle& style);
+
+// "sampler weighted: an epoch draws 3600 samples with replacement, all classes equally often".
+// samples: those that are trained on.
+std::string weighted_text(int64_t samples, const DataTextStyle& style);
 
 }  // namespace dpt

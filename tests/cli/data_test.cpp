@@ -42,6 +42,26 @@ TEST_CASE("data prints samples, classes, ranges and missing values of each part"
   CHECK_MESSAGE(has(f.out, "\nafter transforms: [3] f32, from 0 to "), f.out);
 }
 
+TEST_CASE("data says that the sampler is weighted, and how many samples an epoch draws") {
+  const Folder folder;
+  folder.write("t.csv", kTable);
+  folder.write("t.yaml", spec("dataset: {csv: {path: t.csv, classes: auto, inputs: age, missing: "
+                              "mean}}, validation: 0.34"));
+  const std::string line =
+      "\nsampler weighted: an epoch draws 4 samples with replacement, all classes equally\n"
+      "  often\n\nvalidation set: ";
+  const auto text = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"data", "t.yaml"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished f = dptrain(words, {{"COLUMNS", "80"}, {"LC_ALL", "C"}}, folder.path());
+    REQUIRE_MESSAGE(f.code == 0, f.err);
+    return f.out;
+  };
+  CHECK_FALSE(has(text({}), "sampler"));
+  const std::string weighted = text({"data.sampler=weighted"});
+  CHECK_MESSAGE(has(weighted, line), weighted);
+}
+
 TEST_CASE("data writes a sheet of images, and only of images") {
   if (skip_without(reads_png(), "libpng")) return;
   const Folder folder;
