@@ -16,25 +16,6 @@ namespace {
 
 constexpr size_t kBytes = 256;  // number of values of a byte
 
-void plain_u8(const uint8_t* rows, const int64_t* index, size_t n, size_t features, float scale,
-              float shift, float* x) {
-  for (size_t r = 0; r < n; ++r)
-    for (size_t i = 0; i < features; ++i)
-      *x++ = static_cast<float>(rows[static_cast<size_t>(index[r]) * features + i]) * scale + shift;
-}
-
-void plain_u8_table(const uint8_t* rows, const int64_t* index, size_t n, size_t features,
-                    const float* table, float* x) {
-  for (size_t r = 0; r < n; ++r)
-    for (size_t i = 0; i < features; ++i)
-      *x++ = table[rows[static_cast<size_t>(index[r]) * features + i]];
-}
-
-void plain_copy(const float* rows, const int64_t* index, size_t n, size_t features, float* x) {
-  for (size_t r = 0; r < n; ++r)
-    x = std::copy_n(rows + static_cast<size_t>(index[r]) * features, features, x);
-}
-
 // Copies rows of i32 that may overlap, since `step` may be less than `features`.
 void copy_rows(const int32_t* data, int64_t step, std::span<const uint32_t> rows, size_t features,
                int32_t* x) {
@@ -89,10 +70,6 @@ const T* as(const std::shared_ptr<const std::byte[]>& data) {
 }
 
 }  // namespace
-
-GatherKernels reference_gathers() {
-  return {.u8 = plain_u8, .u8_table = plain_u8_table, .f32 = plain_copy};
-}
 
 bool mixes(std::span<const Choice> transforms) {
   return std::ranges::any_of(transforms,
