@@ -8,13 +8,12 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "data/element_transforms.h"
 #include "data/readers/bytes.h"
 #include "data/tables.h"
 
 namespace dpt {
 namespace {
-
-constexpr size_t kBytes = 256;  // number of values of a byte
 
 // Copies rows of i32 that may overlap, since `step` may be less than `features`.
 void copy_rows(const int32_t* data, int64_t step, std::span<const uint32_t> rows, size_t features,
@@ -23,7 +22,6 @@ void copy_rows(const int32_t* data, int64_t step, std::span<const uint32_t> rows
     x = std::copy_n(data + static_cast<size_t>(row) * static_cast<size_t>(step), features, x);
 }
 
-const TransformType& type_of(const Choice& c) { return static_cast<const TransformType&>(*c.what); }
 const TargetTransformType& target_type_of(const Choice& c) {
   return static_cast<const TargetTransformType&>(*c.what);
 }
@@ -31,24 +29,6 @@ const TargetTransformType& target_type_of(const Choice& c) {
 size_t elements(const TensorDesc& desc) { return static_cast<size_t>(desc.shape.elements()); }
 
 int64_t channels_of(const Shape& sample) { return sample.rank() == 0 ? 1 : sample[0]; }
-
-void apply_all(std::span<const Choice> transforms, float* x, size_t count, int64_t channel,
-               DType from) {
-  for (const Choice& t : transforms) {
-    type_of(t).apply(t.settings, x, count, channel, from);
-    from = DType::f32;
-  }
-}
-
-bool same_bits(float a, float b) {
-  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
-}
-
-bool reproduces(const std::vector<float>& table, float scale, float shift) {
-  for (size_t v = 0; v < kBytes; ++v)
-    if (!same_bits(static_cast<float>(v) * scale + shift, table[v])) return false;
-  return true;
-}
 
 // Calls f for blocks of rows, as int64. The indices are widened on the stack, because a training
 // step must not allocate.
@@ -72,8 +52,8 @@ const T* as(const std::shared_ptr<const std::byte[]>& data) {
 }  // namespace
 
 bool mixes(std::span<const Choice> transforms) {
-  return std::ranges::any_of(transforms,
-                             [](const Choice& t) { return type_of(t).mixing != nullptr; });
+  return std::ranges::any_of(
+      transforms, [](const Choice& t) { return type_of_transform(t).mixing != nullptr; });
 }
 
 BatchLoader::BatchLoader(Dataset dataset, std::span<const Choice> transforms,
@@ -98,12 +78,14 @@ BatchLoader::BatchLoader(Dataset dataset, std::span<const Choice> transforms,
 std::vector<Choice> BatchLoader::take_random(std::span<const Choice> transforms) {
   std::vector<Choice> others;
   TensorDesc sample{dataset_.inputs.desc.dtype, dataset_.inputs.sample()};
-  const auto changes_colors = [](const Choice& t) { return type_of(t).colors != nullptr; };
+  const auto changes_colors = [](const Choice& t) {
+    return type_of_transform(t).colors != nullptr;
+  };
   const auto jitter = split_ == Split::train
                           ? std::ranges::find_if(transforms, changes_colors) - transforms.begin()
                           : std::ssize(transforms);
   for (size_t i = 0; i < transforms.size(); ++i) {
-    const TransformType& type = type_of(transforms[i]);
+    const TransformType& type = type_of_transform(transforms[i]);
     const std::any& settings = transforms[i].settings;
     if (type.random.change != nullptr && sample.shape.rank() != 3)
       fail(Fault::spec,
@@ -130,7 +112,7 @@ std::vector<Choice> BatchLoader::take_random(std::span<const Choice> transforms)
 // image: the shape after the transform. from: the dtype of elements at its position in the list.
 void BatchLoader::add_random(std::span<const Choice> transforms, size_t index, size_t jitter,
                              const Shape& image, DType from) {
-  const TransformType& type = type_of(transforms[index]);
+  const TransformType& type = type_of_transform(transforms[index]);
   const std::any& settings = transforms[index].settings;
   if (type.mixing != nullptr) {
     if (mixings_.empty()) mixing_index_ = index;
@@ -154,7 +136,7 @@ void BatchLoader::add_random(std::span<const Choice> transforms, size_t index, s
     if (!std::holds_alternative<augment::Erasing>(change) &&
         !std::holds_alternative<augment::Cutout>(change))
       fail(Fault::spec, "list transform '{}' before '{}'", type.name,
-           type_of(transforms[jitter]).name);
+           type_of_transform(transforms[jitter]).name);
     add_change(transforms, index, transforms.size(), image[0], from, painted_, painted_colours_);
   }
 }
@@ -166,14 +148,14 @@ void BatchLoader::add_change(std::span<const Choice> transforms, size_t index, s
                              std::vector<float>& colours) {
   if (changes.count == augment::Changes::kMost)
     fail(Fault::spec, "more than {} random transforms", augment::Changes::kMost);
-  const TransformType& type = type_of(transforms[index]);
+  const TransformType& type = type_of_transform(transforms[index]);
   const std::any& settings = transforms[index].settings;
   changes.all[changes.count++] = {type.random.change(settings), index};
   const std::vector<double> fill =
       type.random.fill ? type.random.fill(settings) : std::vector<double>{0};
   std::vector<Choice> later;
   for (const Choice& t : transforms.subspan(index, end - index))
-    if (!type_of(t).draws()) later.push_back(t);
+    if (!type_of_transform(t).draws()) later.push_back(t);
   for (int64_t c = 0; c < channels; ++c) {
     float colour = static_cast<float>(fill[fill.size() == 1 ? 0 : static_cast<size_t>(c)]);
     apply_all(later, &colour, 1, c, from);
@@ -195,9 +177,12 @@ void BatchLoader::prepare_inputs(std::span<const Choice> transforms) {
   }
   const std::vector<Choice> fixed = take_random(transforms);
   const bool by_channel =
-      std::ranges::any_of(fixed, [](const Choice& t) { return type_of(t).per_channel; });
+      std::ranges::any_of(fixed, [](const Choice& t) { return type_of_transform(t).per_channel; });
   const int64_t channels = by_channel ? channels_of(sample.shape) : 1;
-  if (sample.dtype == DType::u8) return prepare_maps(fixed, channels);
+  if (sample.dtype == DType::u8) {
+    bytes_ = ByteTables(fixed, channels, gathers_);
+    return;
+  }
   require(sample.dtype == DType::f32 && !dataset_.reader, "inputs are u8, or i32 or f32 in memory");
   if (fixed.empty() || !dataset_.made) return;
   const size_t all = elements(table.desc), inner = elements(sample) / static_cast<size_t>(channels);
@@ -207,25 +192,6 @@ void BatchLoader::prepare_inputs(std::span<const Choice> transforms) {
   for (size_t done = 0; done < all; done += inner)
     apply_all(fixed, x + done, inner, static_cast<int64_t>(done / inner) % channels, DType::f32);
   inputs_ = changed;
-}
-
-void BatchLoader::prepare_maps(std::span<const Choice> transforms, int64_t channels) {
-  for (int64_t c = 0; c < channels; ++c) {
-    ByteMap map{std::vector<float>(kBytes)};
-    for (size_t v = 0; v < kBytes; ++v) map.table[v] = static_cast<float>(v);
-    apply_all(transforms, map.table.data(), kBytes, c, DType::u8);
-    map.shift = map.table[0];
-    for (const float scale : {map.table[1] - map.table[0], (map.table[255] - map.table[0]) / 255}) {
-      map.affine = map.affine || reproduces(map.table, scale, map.shift);
-      if (map.affine) {
-        map.scale = scale;
-        break;
-      }
-    }
-    maps_.push_back(std::move(map));
-  }
-  const auto same = [&](const ByteMap& m) { return m.table == maps_[0].table; };
-  if (std::ranges::all_of(maps_, same)) maps_.resize(1);  // one pass over whole samples
 }
 
 void BatchLoader::prepare_targets(std::span<const Choice> transforms) {
@@ -280,26 +246,6 @@ void BatchLoader::prepare_targets(std::span<const Choice> transforms) {
   }
 }
 
-void BatchLoader::convert(const ByteMap& map, const uint8_t* rows, const int64_t* index, size_t n,
-                          size_t features, float* x) const {
-  if (map.affine)
-    gathers_.u8(rows, index, n, features, map.scale, map.shift, x);
-  else
-    gathers_.u8_table(rows, index, n, features, map.table.data(), x);
-}
-
-void BatchLoader::gather_bytes(const std::byte* base, std::span<const int64_t> rows,
-                               float* out) const {
-  const size_t features = elements(input_), inner = features / maps_.size();
-  const auto* bytes = reinterpret_cast<const uint8_t*>(base);
-  if (maps_.size() == 1) return convert(maps_[0], bytes, rows.data(), rows.size(), inner, out);
-  constexpr int64_t kFirst = 0;
-  for (const int64_t row : rows)
-    for (size_t c = 0; c < maps_.size(); ++c, out += inner)
-      convert(maps_[c], bytes + static_cast<size_t>(row) * features + c * inner, &kFirst, 1, inner,
-              out);
-}
-
 void BatchLoader::draw_frames(DrawnSamples samples, const AugmentSeed& augment_seed,
                               const std::byte* base, bool staged, float* out) const {
   const Shape image = dataset_.inputs.sample();
@@ -314,10 +260,9 @@ void BatchLoader::draw_frames(DrawnSamples samples, const AugmentSeed& augment_s
     draw(frame, colours_.data(), image[0], out,
          [&](int64_t from, size_t count, int64_t channel, float* to) {
            const size_t at = first + static_cast<size_t>(from);
-           if (maps_.empty())
+           if (bytes_.empty())
              return gathers_.f32(reinterpret_cast<const float*>(base) + at, &kFirst, 1, count, to);
-           const ByteMap& map = maps_[maps_.size() == 1 ? 0 : static_cast<size_t>(channel)];
-           convert(map, reinterpret_cast<const uint8_t*>(base) + at, &kFirst, 1, count, to);
+           bytes_.convert(reinterpret_cast<const uint8_t*>(base) + at, count, channel, to);
          });
   }
 }
@@ -358,8 +303,8 @@ void BatchLoader::make(DrawnSamples samples, const AugmentSeed& augment_seed, co
     size_t done = 0;
     in_blocks(samples.rows(), [&](std::span<int64_t> block) {
       if (staged) std::iota(block.begin(), block.end(), done);
-      if (!maps_.empty())
-        gather_bytes(base, block, to);
+      if (!bytes_.empty())
+        bytes_.gather(reinterpret_cast<const uint8_t*>(base), block, features, to);
       else
         gathers_.f32(reinterpret_cast<const float*>(base), block.data(), block.size(), features,
                      to);
@@ -460,16 +405,13 @@ std::string BatchLoader::not_stored() const {
 BatchLoader::Stored BatchLoader::stored_inputs() const {
   require(not_stored().empty(), "inputs as they lie in memory");
   const Table& table = dataset_.inputs;
-  const DType type = maps_.empty() ? input_.dtype : DType::u8;
-  Stored out{.sample = {type, table.sample()},
-             .bytes = {inputs_.get(), static_cast<size_t>(table.stored()) * size_of(type)},
-             .step = table.step(),
-             .values = {},
-             .changes = random_,
-             .colours = colours_};
-  for (const ByteMap& map : maps_)
-    out.values.insert(out.values.end(), map.table.begin(), map.table.end());
-  return out;
+  const DType type = bytes_.empty() ? input_.dtype : DType::u8;
+  return {.sample = {type, table.sample()},
+          .bytes = {inputs_.get(), static_cast<size_t>(table.stored()) * size_of(type)},
+          .step = table.step(),
+          .values = bytes_.values(),
+          .changes = random_,
+          .colours = colours_};
 }
 
 BatchLoader::Stored BatchLoader::stored_targets() const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "data/augment.h"
+#include "data/byte_tables.h"
 #include "data/dataset.h"
 #include "data/drawn_samples.h"
 #include "data/gather_kernels.h"
@@ -74,27 +75,13 @@ class BatchLoader {
   Stored stored_targets() const;
 
  private:
-  // Converts bytes to floats for one channel by a table. If `affine`, the table equals v * scale +
-  // shift, bit for bit.
-  struct ByteMap {
-    std::vector<float> table;
-    bool affine = false;
-    float scale = 1, shift = 0;
-  };
-
   void prepare_inputs(std::span<const Choice> transforms);
   std::vector<Choice> take_random(std::span<const Choice> transforms);
   void add_change(std::span<const Choice> transforms, size_t index, size_t end, int64_t channels,
                   DType from, augment::Changes& changes, std::vector<float>& colours);
   void add_random(std::span<const Choice> transforms, size_t index, size_t jitter,
                   const Shape& image, DType from);
-  void prepare_maps(std::span<const Choice> transforms, int64_t channels);
   void prepare_targets(std::span<const Choice> transforms);
-  // Converts rows of `features` bytes; arguments as in GatherKernels.
-  void convert(const ByteMap& map, const uint8_t* rows, const int64_t* index, size_t n,
-               size_t features, float* x) const;
-  // Gathers rows of the samples that begin at `base`.
-  void gather_bytes(const std::byte* base, std::span<const int64_t> rows, float* out) const;
   // Draws the samples' images. If `staged`, they lie at `base` one after another; otherwise `base`
   // is the whole data set.
   void draw_frames(DrawnSamples samples, const AugmentSeed& augment_seed, const std::byte* base,
@@ -122,7 +109,7 @@ class BatchLoader {
   std::vector<Mixing> mixings_;
   uint64_t mixing_index_ = 0;                   // of the first in the list of transforms
   std::vector<uint32_t> training_rows_;         // partners; empty: all samples
-  std::vector<ByteMap> maps_;                   // one for all channels, or one per channel
+  ByteTables bytes_;                            // empty: inputs are no bytes
   std::shared_ptr<const std::byte[]> inputs_;   // the data set's, or f32 after transforms
   std::shared_ptr<const std::byte[]> targets_;  // the same for targets
   std::vector<float> of_class_;  // [classes, target]: if target transforms turn classes into values
