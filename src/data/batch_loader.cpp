@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -51,119 +49,19 @@ const T* as(const std::shared_ptr<const std::byte[]>& data) {
 
 }  // namespace
 
-bool mixes(std::span<const Choice> transforms) {
-  return std::ranges::any_of(
-      transforms, [](const Choice& t) { return type_of_transform(t).mixing != nullptr; });
-}
-
 BatchLoader::BatchLoader(Dataset dataset, std::span<const Choice> transforms,
                          std::span<const Choice> target_transforms, const GatherKernels& gathers,
                          Split split, std::vector<uint32_t> training_rows)
-    : dataset_(std::move(dataset)),
-      gathers_(gathers),
-      split_(split),
-      training_rows_(std::move(training_rows)) {
+    : dataset_(std::move(dataset)), gathers_(gathers), training_rows_(std::move(training_rows)) {
   require(dataset_.inputs.size() == dataset_.targets.size(),
           "inputs and targets of different counts");
   for (const Table* t : {&dataset_.inputs, &dataset_.targets})
     require(t->stride == 0 || t->desc.dtype == DType::i32, "samples that overlap are tokens");
-  random_.draws = split_ == Split::train;
-  prepare_inputs(transforms);
+  prepare_inputs(transforms, split);
   prepare_targets(target_transforms);
 }
 
-// Collects the random transforms and returns the others that apply before colors change. These may
-// run before crops and flips, because they change each element by itself; the colors that random
-// transforms paint with are converted the same way.
-std::vector<Choice> BatchLoader::take_random(std::span<const Choice> transforms) {
-  std::vector<Choice> others;
-  TensorDesc sample{dataset_.inputs.desc.dtype, dataset_.inputs.sample()};
-  const auto changes_colors = [](const Choice& t) {
-    return type_of_transform(t).colors != nullptr;
-  };
-  const auto jitter = split_ == Split::train
-                          ? std::ranges::find_if(transforms, changes_colors) - transforms.begin()
-                          : std::ssize(transforms);
-  for (size_t i = 0; i < transforms.size(); ++i) {
-    const TransformType& type = type_of_transform(transforms[i]);
-    const std::any& settings = transforms[i].settings;
-    if (type.random.change != nullptr && sample.shape.rank() != 3)
-      fail(Fault::spec,
-           "transform '{}' is for images [channels, height, width], but the data set's samples are "
-           "{}",
-           type.name, sample.shape.str());
-    const std::string why = type.refuses ? type.refuses(settings, sample) : "";
-    if (!why.empty()) fail(Fault::spec, "transform '{}': {}", type.name, why);
-    if (!type.draws()) {
-      (std::cmp_less(i, jitter) ? others : after_jitter_).push_back(transforms[i]);
-      continue;
-    }
-    const DType from = others.empty() ? sample.dtype : DType::f32;
-    const Shape shape =
-        type.random.shape ? type.random.shape(settings, sample.shape) : sample.shape;
-    if (split_ == Split::train || shape != sample.shape)
-      add_random(transforms, i, static_cast<size_t>(jitter), shape, from);
-    sample.shape = shape;
-  }
-  input_ = {DType::f32, sample.shape};
-  return others;
-}
-
-// image: the shape after the transform. from: the dtype of elements at its position in the list.
-void BatchLoader::add_random(std::span<const Choice> transforms, size_t index, size_t jitter,
-                             const Shape& image, DType from) {
-  const TransformType& type = type_of_transform(transforms[index]);
-  const std::any& settings = transforms[index].settings;
-  if (type.mixing != nullptr) {
-    if (mixings_.empty()) mixing_index_ = index;
-    mixings_.push_back(type.mixing(settings));
-    if (mixings_.back().kind == Mixing::Kind::cutmix && image.rank() != 3)
-      fail(Fault::spec,
-           "transform 'cutmix' is for images [channels, height, width], but the data set's samples "
-           "are {}",
-           image.str());
-  } else if (type.colors != nullptr) {
-    if (jitter_) fail(Fault::spec, "transform '{}' may be listed once only", type.name);
-    if (from == DType::u8)
-      fail(Fault::spec, "transform '{}' takes values from 0 to 1; list 'to_tensor' before it",
-           type.name);
-    jitter_ = type.colors(settings);
-    jitter_index_ = index;
-  } else if (index < jitter) {
-    add_change(transforms, index, jitter, image[0], from, random_, colours_);
-  } else {
-    const augment::Change change = type.random.change(settings);
-    if (!std::holds_alternative<augment::Erasing>(change) &&
-        !std::holds_alternative<augment::Cutout>(change))
-      fail(Fault::spec, "list transform '{}' before '{}'", type.name,
-           type_of_transform(transforms[jitter]).name);
-    add_change(transforms, index, transforms.size(), image[0], from, painted_, painted_colours_);
-  }
-}
-
-// Adds a random transform. Its fill colors go through the element-wise transforms between it and
-// `end`, as pixels do.
-void BatchLoader::add_change(std::span<const Choice> transforms, size_t index, size_t end,
-                             int64_t channels, DType from, augment::Changes& changes,
-                             std::vector<float>& colours) {
-  if (changes.count == augment::Changes::kMost)
-    fail(Fault::spec, "more than {} random transforms", augment::Changes::kMost);
-  const TransformType& type = type_of_transform(transforms[index]);
-  const std::any& settings = transforms[index].settings;
-  changes.all[changes.count++] = {type.random.change(settings), index};
-  const std::vector<double> fill =
-      type.random.fill ? type.random.fill(settings) : std::vector<double>{0};
-  std::vector<Choice> later;
-  for (const Choice& t : transforms.subspan(index, end - index))
-    if (!type_of_transform(t).draws()) later.push_back(t);
-  for (int64_t c = 0; c < channels; ++c) {
-    float colour = static_cast<float>(fill[fill.size() == 1 ? 0 : static_cast<size_t>(c)]);
-    apply_all(later, &colour, 1, c, from);
-    colours.push_back(colour);
-  }
-}
-
-void BatchLoader::prepare_inputs(std::span<const Choice> transforms) {
+void BatchLoader::prepare_inputs(std::span<const Choice> transforms, Split split) {
   const Table& table = dataset_.inputs;
   const TensorDesc sample{table.desc.dtype, table.sample()};
   inputs_ = table.data;
@@ -175,7 +73,9 @@ void BatchLoader::prepare_inputs(std::span<const Choice> transforms) {
            transforms.front().what->name, sample.shape.str());
     return;
   }
-  const std::vector<Choice> fixed = take_random(transforms);
+  random_ = RandomTransforms(transforms, sample, split);
+  input_ = {DType::f32, random_.shape()};
+  const std::vector<Choice>& fixed = random_.fixed();
   const bool by_channel =
       std::ranges::any_of(fixed, [](const Choice& t) { return type_of_transform(t).per_channel; });
   const int64_t channels = by_channel ? channels_of(sample.shape) : 1;
@@ -253,11 +153,9 @@ void BatchLoader::draw_frames(DrawnSamples samples, const AugmentSeed& augment_s
   constexpr int64_t kFirst = 0;
   for (size_t i = 0; i < samples.size(); ++i, out += elements(input_)) {
     const DrawnSample sample = samples[i];
-    augment::Frame frame;
-    augment::make_frame(random_, image[1], image[2], augment_seed.seed, augment_seed.epoch,
-                        sample.row, sample.repeat, frame);
+    const augment::Frame frame = random_.frame(sample, augment_seed, image);
     const size_t first = (staged ? i : sample.row) * features;
-    draw(frame, colours_.data(), image[0], out,
+    draw(frame, random_.colours().data(), image[0], out,
          [&](int64_t from, size_t count, int64_t channel, float* to) {
            const size_t at = first + static_cast<size_t>(from);
            if (bytes_.empty())
@@ -275,28 +173,10 @@ std::shared_ptr<std::byte[]> BatchLoader::read(std::span<const uint32_t> rows) c
   return out;
 }
 
-void BatchLoader::finish(DrawnSample sample, const AugmentSeed& augment_seed, float* x) const {
-  const Shape& image = input_.shape;
-  const auto all = static_cast<size_t>(image.elements());
-  jitter_colors(draw_jitter(*jitter_, augment_seed, sample, jitter_index_), image[0], {x, all});
-  const size_t pixels = all / static_cast<size_t>(image[0]);
-  for (int64_t c = 0; c < image[0]; ++c)
-    apply_all(after_jitter_, x + static_cast<size_t>(c) * pixels, pixels, c, DType::f32);
-  if (painted_.count == 0) return;
-  augment::Frame frame;
-  augment::make_frame(painted_, image[1], image[2], augment_seed.seed, augment_seed.epoch,
-                      sample.row, sample.repeat, frame);
-  for (int64_t c = 0; c < image[0]; ++c)
-    for (int32_t p = 0; p < frame.patches; ++p)
-      paint(frame, frame.patch[p],
-            painted_colours_[static_cast<size_t>(frame.patch[p].colour * image[0] + c)],
-            x + static_cast<size_t>(c) * pixels);
-}
-
 void BatchLoader::make(DrawnSamples samples, const AugmentSeed& augment_seed, const std::byte* base,
                        bool staged, float* out) const {
   const size_t features = elements(input_);
-  if (random_.count > 0) {
+  if (random_.changes().count > 0) {
     draw_frames(samples, augment_seed, base, staged, out);
   } else {
     float* to = out;
@@ -312,15 +192,13 @@ void BatchLoader::make(DrawnSamples samples, const AugmentSeed& augment_seed, co
       done += block.size();
     });
   }
-  for (size_t i = 0; i < samples.size() && jitter_; ++i)
-    finish(samples[i], augment_seed, out + i * features);
+  for (size_t i = 0; i < samples.size() && random_.changes_colors(); ++i)
+    random_.change_colors(samples[i], augment_seed, out + i * features);
 }
 
 MixDraw BatchLoader::mix_of(DrawnSample sample, const AugmentSeed& augment_seed) const {
-  const bool image = input_.shape.rank() == 3;
-  return draw_mix(mixings_, augment_seed, sample, mixing_index_,
-                  training_rows_.empty() ? static_cast<size_t>(size()) : training_rows_.size(),
-                  image ? input_.shape[1] : 0, image ? input_.shape[2] : 0);
+  return random_.mix(sample, augment_seed,
+                     training_rows_.empty() ? static_cast<size_t>(size()) : training_rows_.size());
 }
 
 uint32_t BatchLoader::partner(DrawnSample sample, const AugmentSeed& augment_seed) const {
@@ -398,7 +276,8 @@ void BatchLoader::targets(DrawnSamples samples, int32_t* out) const {
 
 std::string BatchLoader::not_stored() const {
   if (dataset_.reader) return "samples are read on the way";
-  if (jitter_ || mixes()) return "color_jitter, mixup and cutmix are computed there";
+  if (random_.changes_colors() || mixes())
+    return "color_jitter, mixup and cutmix are computed there";
   return "";
 }
 
@@ -410,8 +289,8 @@ BatchLoader::Stored BatchLoader::stored_inputs() const {
           .bytes = {inputs_.get(), static_cast<size_t>(table.stored()) * size_of(type)},
           .step = table.step(),
           .values = bytes_.values(),
-          .changes = random_,
-          .colours = colours_};
+          .changes = random_.changes(),
+          .colours = random_.colours()};
 }
 
 BatchLoader::Stored BatchLoader::stored_targets() const {

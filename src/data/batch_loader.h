@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "data/dataset.h"
 #include "data/drawn_samples.h"
 #include "data/gather_kernels.h"
+#include "data/random_transforms.h"
 
 namespace dpt {
 
@@ -49,7 +49,7 @@ class BatchLoader {
   void targets(DrawnSamples samples, int32_t* out) const;
 
   // Whether samples are mixed with others, so that classes are probabilities.
-  bool mixes() const { return !mixings_.empty(); }
+  bool mixes() const { return random_.mixes(); }
   // The number of the sample that `sample` is mixed with, which may be its own. The partner is
   // transformed as if the epoch had drawn it as often as `sample`. REQUIRES: mixes().
   uint32_t partner(DrawnSample sample, const AugmentSeed& augment_seed) const;
@@ -68,19 +68,14 @@ class BatchLoader {
   };
   // Whether a backend that gathers by itself draws random changes of images. REQUIRES:
   // not_stored() is empty.
-  bool draws_on_device() const { return random_.count > 0 && random_.draws; }
+  bool draws_on_device() const { return random_.changes().count > 0 && random_.changes().draws; }
   // Why stored_inputs() is not available; empty if it is.
   std::string not_stored() const;
   Stored stored_inputs() const;  // REQUIRES: not_stored() is empty
   Stored stored_targets() const;
 
  private:
-  void prepare_inputs(std::span<const Choice> transforms);
-  std::vector<Choice> take_random(std::span<const Choice> transforms);
-  void add_change(std::span<const Choice> transforms, size_t index, size_t end, int64_t channels,
-                  DType from, augment::Changes& changes, std::vector<float>& colours);
-  void add_random(std::span<const Choice> transforms, size_t index, size_t jitter,
-                  const Shape& image, DType from);
+  void prepare_inputs(std::span<const Choice> transforms, Split split);
   void prepare_targets(std::span<const Choice> transforms);
   // Draws the samples' images. If `staged`, they lie at `base` one after another; otherwise `base`
   // is the whole data set.
@@ -90,24 +85,13 @@ class BatchLoader {
   // Samples before they are mixed; base: as for draw_frames().
   void make(DrawnSamples samples, const AugmentSeed& augment_seed, const std::byte* base,
             bool staged, float* out) const;
-  // Changes the colors of a sample, and what follows that.
-  void finish(DrawnSample sample, const AugmentSeed& augment_seed, float* x) const;
   MixDraw mix_of(DrawnSample sample, const AugmentSeed& augment_seed) const;
 
   Dataset dataset_;
   GatherKernels gathers_;
-  Split split_;
   TensorDesc input_, target_;
   int64_t target_step_ = 0;  // elements between the beginnings of consecutive samples of targets_
-  augment::Changes random_;
-  std::vector<float> colours_;         // colors that random_ paints with, [random_.count, channels]
-  std::optional<ColorJitter> jitter_;  // random changes of colors, after random_
-  uint64_t jitter_index_ = 0;          // in the list of transforms
-  std::vector<Choice> after_jitter_;   // element-wise transforms that follow it
-  augment::Changes painted_;           // random changes that follow it, which paint only
-  std::vector<float> painted_colours_;
-  std::vector<Mixing> mixings_;
-  uint64_t mixing_index_ = 0;                   // of the first in the list of transforms
+  RandomTransforms random_;
   std::vector<uint32_t> training_rows_;         // partners; empty: all samples
   ByteTables bytes_;                            // empty: inputs are no bytes
   std::shared_ptr<const std::byte[]> inputs_;   // the data set's, or f32 after transforms

@@ -142,7 +142,7 @@ struct DatasetType : RegistryEntry {
 
 // A transform under `data.transforms:`: either an element-wise change of the inputs after
 // conversion to f32, or a random change of where an image's pixels come from. For inputs of bytes,
-// element-wise transforms become a table (data/batch_loader.h), so that gathering, converting and
+// element-wise transforms become a table (data/byte_tables.h), so that gathering, converting and
 // transforming is one pass.
 struct TransformType : RegistryEntry {
   // Changes `count` elements of a channel in place. `from`: u8 if the elements were bytes just
