@@ -37,7 +37,6 @@ void check_evaluation(const Spec& spec) {
     fail(Fault::spec, "the PyTorch program has no `{}`; export with {}", key, without);
   };
   if (spec.data.validation.on()) refuse("data.validation", "data.validation=none");
-  if (!spec.data.sampler.empty()) refuse("data.sampler", "data.sampler=none");
   if (spec.early_stop.patience > 0) refuse("early_stop", "early_stop=none");
   if (spec.minutes) refuse("minutes", "minutes=none");
   if (spec.evaluate.every_steps > 0) refuse("evaluate.every_steps", "evaluate.every=1");
@@ -66,6 +65,32 @@ bool samples_by_rank(const Spec& spec, const TorchExport& query) {
   return ranks && !spec.reproducible_shards.has_value();
 }
 
+// The graph of training, and what an evaluation computes otherwise.
+void build_graphs(TorchFacts& f) {
+  const TorchExport& q = f.query;
+  const auto built = [&](const TensorDesc& target, std::vector<LoweredLayer>* layers) {
+    Diagnostics d;
+    Graph out = build_graph(f.spec,
+                            {.input = q.input,
+                             .target = target,
+                             .differentiate = false,
+                             .classes = q.classes,
+                             .tokens = q.tokens,
+                             .ignores = q.ignores},
+                            d, layers);
+    if (!d.ok()) throw Error(Fault::spec, d.render());
+    return out;
+  };
+  f.graph = built(q.target, &f.layers);
+  f.divisor = divisor_of(f.spec, f.graph);
+  f.test_target = q.target;
+  if (f.mixes() && f.spec.data.target_transforms.empty())
+    f.test_target = {DType::i32, {q.target.shape[0]}};
+  const Graph test = f.test_target == q.target ? f.graph : built(f.test_target, nullptr);
+  f.test_divisor = divisor_of(f.spec, test);
+  f.by_class = test.correct != kNoValue;
+}
+
 TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
   check_evaluation(spec);
   const std::string_view mode = spec.parallel.what->name;
@@ -86,17 +111,7 @@ TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
     if (facts.mixed.level == PrecisionPolicy::Level::autocast)
       facts.autocast = precision.dtype == DType::bf16 ? "bfloat16" : "float16";
   }
-  Diagnostics d;
-  facts.graph = build_graph(spec,
-                            {.input = query.input,
-                             .target = query.target,
-                             .differentiate = false,
-                             .classes = query.classes,
-                             .tokens = query.tokens,
-                             .ignores = query.ignores},
-                            d, &facts.layers);
-  if (!d.ok()) throw Error(Fault::spec, d.render());
-  facts.divisor = divisor_of(spec, facts.graph);
+  build_graphs(facts);
   check_batch_norm(facts);
   if (facts.deferred() && spec.accumulate > 1)
     fail(Fault::spec,
@@ -150,7 +165,7 @@ std::string imports(std::string_view body) {
       {"= AveragedModel(",
        "from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn"}};
   static constexpr std::string_view kData[] = {"DataLoader", "DistributedSampler", "RandomSampler",
-                                               "TensorDataset"};
+                                               "TensorDataset", "WeightedRandomSampler"};
   static constexpr std::string_view kTorchvision[] = {"datasets", "transforms"};
   const auto used = [&](std::string_view word) { return uses(body, word); };
   std::string out;
@@ -161,7 +176,7 @@ std::string imports(std::string_view body) {
     if (used(i.used)) out += fmt::format("{}\n", i.line);
   std::vector<std::string_view> data;
   for (std::string_view name : kData)
-    if (used(fmt::format("{}(", name))) data.push_back(name);
+    if (used(fmt::format("{}(", name)) || used(fmt::format("{}):", name))) data.push_back(name);
   out += fmt::format("from torch.utils.data import {}\n", fmt::join(data, ", "));
   std::vector<std::string_view> vision;
   for (std::string_view name : kTorchvision)
@@ -174,19 +189,26 @@ std::string imports(std::string_view body) {
 std::string helpers(const TorchFacts& f, std::string_view data) {
   std::string loss = type_of<LossType>(f.spec.loss).torch(f.spec.loss.settings);
   loss.resize(loss.find('('));
-  return filled("helpers", {{"read_idx", data.find("read_idx(") != data.npos},
-                            {"load_fitting", f.spec.partial_weights},
-                            {"transformed", torch_transforms_samples(f)},
-                            {"weight_of", f.divisor == Divisor::targets},
-                            {"loss_class", type_of<LossType>(f.spec.loss).torch_class},
-                            {"last_extent", f.last_extent()},
-                            {"loss", loss},
-                            // Targets that are probabilities keep their classes.
-                            {"last_target_dim", f.query.target.dtype == DType::i32 ? -1 : -2},
-                            {"deferred", f.deferred()},
-                            {"replicas", f.forwards_replicas()},
-                            {"sums_over_ranks", f.ddp && f.global_loss()},
-                            {"averages", f.query.average_every > 0}});
+  return filled("helpers",
+                {{"read_idx", data.find("read_idx(") != data.npos},
+                 {"load_fitting", f.spec.partial_weights},
+                 {"transformed", torch_transforms_samples(f)},
+                 {"mixes", f.mixes()},
+                 {"mixup", data.find("(mixup, ") != data.npos},
+                 {"cutmix", data.find("(cutmix, ") != data.npos},
+                 {"class_weights", f.weighted()},
+                 {"weighted_shares", f.weighted() && f.shares_order()},
+                 {"weight_of", f.divisor == Divisor::targets ||
+                                   (f.spec.evaluate.on && f.test_divisor == Divisor::targets)},
+                 {"loss_class", type_of<LossType>(f.spec.loss).torch_class},
+                 {"last_extent", f.last_extent()},
+                 {"loss", loss},
+                 // Targets that are probabilities keep their classes.
+                 {"last_target_dim", f.query.target.dtype == DType::i32 ? -1 : -2},
+                 {"deferred", f.deferred()},
+                 {"replicas", f.forwards_replicas()},
+                 {"sums_over_ranks", f.ddp && f.global_loss()},
+                 {"averages", f.query.average_every > 0}});
 }
 
 // Initializations in dptrain's order: layer by layer, after the whole model is built.
@@ -270,6 +292,7 @@ std::string program(const TorchFacts& f) {
                             {"weighted", f.wraps_ddp() && f.divisor == Divisor::targets},
                             {"local_sgd", q.average_every > 0},
                             {"random_transforms", torch_draws(spec)},
+                            {"mixes", f.mixes()},
                             {"dropout", dropout && spec.random != "torch"},
                             {"imports", imports(text)},
                             {"body", text}});

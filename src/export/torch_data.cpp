@@ -17,7 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_random(const Choice& transform) { return type_of<TransformType>(transform).draws(); }
+bool mixes_samples(const Choice& transform) {
+  return type_of<TransformType>(transform).mixing != nullptr;
+}
+// Whether it changes single samples at random.
+bool is_random(const Choice& transform) {
+  return type_of<TransformType>(transform).draws() && !mixes_samples(transform);
+}
 
 LoadQuery query_of(const Spec& spec, Split split) {
   LoadQuery out{.split = split, .folder = fs::path(spec.path).parent_path().string()};
@@ -74,6 +80,7 @@ std::string transforms_text(const TorchFacts& f, Split split) {
     out += "x = x.float()\n";
   for (const Choice& t : data.transforms) {
     const auto& type = type_of<TransformType>(t);
+    if (mixes_samples(t)) continue;
     const bool random = is_random(t);
     if (random ? type.random.torch == nullptr : type.torch == nullptr)
       fail(Fault::spec, "transform '{}' has no equivalent in a PyTorch program; export without it",
@@ -82,6 +89,22 @@ std::string transforms_text(const TorchFacts& f, Split split) {
   }
   for (const Choice& t : data.target_transforms)
     out += line(type_of<TargetTransformType>(t).torch(t.settings, f.query.classes));
+  if (f.mixes() && split == Split::train && data.target_transforms.empty())
+    out += fmt::format("y = torch.nn.functional.one_hot(y, {}).float()\n", f.query.classes);
+  return out;
+}
+
+// "(mixup, 0.2, 1.0), (cutmix, 1.0, 0.5)": how samples are mixed, with alpha and p; empty: they are
+// not.
+std::string mixings_text(const TorchFacts& f, Split split) {
+  std::string out;
+  if (split == Split::test) return out;
+  for (const Choice& t : f.spec.data.transforms)
+    if (mixes_samples(t)) {
+      const Mixing m = type_of<TransformType>(t).mixing(t.settings);
+      out += fmt::format("{}({}, {}, {})", out.empty() ? "" : ", ", t.what->name, python(m.alpha),
+                         python(m.p));
+    }
   return out;
 }
 
@@ -91,10 +114,21 @@ std::string torch_data(const TorchFacts& f, Split split) {
   const DataSpec& data = f.spec.data;
   const bool reads = type_of<DatasetType>(data.dataset).torch_reads_samples;
   const bool limited = data.limit > 0 && split == Split::train;
+  const bool sampled = by_sample(f.spec, split);
+  const std::string name = split == Split::train ? "train" : "test";
+  std::string labels;
+  if (f.weighted() && split == Split::train)
+    labels = !reads    ? "y"
+             : limited ? fmt::format("torch.tensor(data.dataset.targets[:{}])", f.query.samples)
+                       : "torch.tensor(data.targets)";
   // Random transforms use a generator state of their own (class Transformed), so that the order of
   // samples stays dptrain's.
-  return filled("data", {{"split", split == Split::train ? "train" : "test"},
-                         {"by_sample", by_sample(f.spec, split)},
+  return filled("data", {{"split", name},
+                         {"by_sample", sampled},
+                         {"data", sampled ? fmt::format("Transformed(data, {}_transform)", name)
+                                          : "TensorDataset(x, y)"},
+                         {"mixings", mixings_text(f, split)},
+                         {"labels", labels},
                          {"transforms", transforms_text(f, split)},
                          {"dataset", dataset_text(f, split)},
                          {"subset", limited && reads ? std::to_string(f.query.samples) : ""},

@@ -22,13 +22,20 @@ struct TorchFacts {
   Graph graph;                       // for one sample, with the loss
   std::vector<LoweredLayer> layers;  // of the model
   Divisor divisor = Divisor::samples;
-  bool ddp = false;  // several ranks of torch.distributed; otherwise one process
+  // Evaluations have classes even if training mixes them.
+  TensorDesc test_target;
+  Divisor test_divisor = Divisor::samples;
+  bool by_class = false;  // accuracy is defined
+  bool ddp = false;       // several ranks of torch.distributed; otherwise one process
   MixedPrecision mixed;
   std::string_view autocast;  // "bfloat16" or "float16"; empty: no autocast
 
   // Ranks exchange gradients; otherwise they are one process, or train weights of their own.
   bool wraps_ddp() const { return ddp && query.average_every == 0; }
-  bool by_class() const { return graph.correct != kNoValue; }  // whether accuracy is defined
+  bool mixes() const { return dpt::mixes(spec.data.transforms); }
+  bool weighted() const { return spec.data.sampler == "weighted"; }
+  // Samples are in one order, of which each rank has a share.
+  bool shares_order() const { return ddp || spec.reproducible_shards.has_value(); }
   // The output's last dimension has class scores, and there are dimensions between it and the
   // batch.
   bool last_extent() const;

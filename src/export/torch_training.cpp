@@ -23,7 +23,10 @@ class TrainingText {
 
   // The weight of these samples' loss in a mean.
   std::string weight(std::string_view x, std::string_view y) const {
-    switch (f_.divisor) {
+    return weight(f_.divisor, x, y);
+  }
+  static std::string weight(Divisor divisor, std::string_view x, std::string_view y) {
+    switch (divisor) {
       case Divisor::one:
         return "1";
       case Divisor::targets:
@@ -89,11 +92,16 @@ class TrainingText {
     return filled("groups", {{"groups", groups}});
   }
 
-  // A DistributedSampler; empty: the loader has an order of its own.
+  static constexpr std::string_view kWeightedSampler =
+      "WeightedRandomSampler(weights, len(weights))";
+
+  // Empty: the loader has an order of its own.
   std::string sampler() const {
-    if (!f_.ddp && !spec_.reproducible_shards) return "";
-    PythonCall call("DistributedSampler");
-    call.expression("data").expression("num_replicas", f_.ddp ? "RANKS" : "1");
+    if (!f_.shares_order())
+      return f_.weighted() && spec_.data.reshuffle ? std::string(kWeightedSampler) : "";
+    PythonCall call(f_.weighted() ? "WeightedShare" : "DistributedSampler");
+    call.expression(f_.weighted() ? "weights" : "data");
+    call.expression("num_replicas", f_.ddp ? "RANKS" : "1");
     call.expression("rank", f_.ddp ? "rank" : "0").key("shuffle", spec_.data.shuffle, true);
     if (f_.ddp)
       call.key("drop_last", spec_.data.drop_last, false);
@@ -142,9 +150,11 @@ class TrainingText {
                    {"warmup_epochs", spec_.schedule.warmup},
                    {"scaler", scaler()},
                    {"sampler", sampler()},
+                   {"weighted", f_.weighted()},
                    {"one_order", one_order()},
+                   {"order", f_.weighted() ? kWeightedSampler : "RandomSampler(data)"},
                    {"loader", loader()},
-                   {"set_epoch", !sampler().empty() && spec_.data.shuffle && spec_.data.reshuffle},
+                   {"set_epoch", f_.shares_order() && spec_.data.shuffle && spec_.data.reshuffle},
                    {"step", step()},
                    {"by_targets", by_targets()},
                    {"test", test()},
@@ -244,27 +254,28 @@ class TrainingText {
 
   std::string evaluation() const {
     if (!spec_.evaluate.on) return "";
-    const std::string weight_of_batch = weight("x", "y");
+    const std::string weight_of_batch = weight(f_.test_divisor, "x", "y");
+    const bool by_targets = f_.test_divisor == Divisor::targets;
     const bool one = weight_of_batch == "1", ignores = f_.query.ignores;
-    const bool positions = f_.by_class() && (ignores || f_.query.target.shape.rank() > 1);
+    const bool positions = f_.by_class && (ignores || f_.test_target.shape.rank() > 1);
     std::string output = forward(Pass::test, "model(x)");
     if (!f_.autocast.empty()) output += "output = output.float()\n";
     return filled("evaluate",
                   {{"weight", one ? "" : weight_of_batch},
-                   {"by_class", f_.by_class()},
+                   {"by_class", f_.by_class},
                    {"positions", !positions ? ""
                                  : ignores  ? "(y != criterion.ignore_index).sum().item()"
                                             : "y.numel()"},
                    {"batch_size", spec_.evaluate.batch_size},
                    {"forward", output},
-                   {"by_targets", by_targets()},
-                   {"by_samples", !by_targets() && !one},
+                   {"by_targets", by_targets},
+                   {"by_samples", !by_targets && !one},
                    {"sums", one},
                    {"ignores", ignores},
                    {"class_dim", f_.last_extent() ? -1 : 1},
-                   {"loss", by_targets() ? "total / weight if weight else math.nan"
-                            : one        ? "total"
-                                         : "total / weight"},
+                   {"loss", by_targets ? "total / weight if weight else math.nan"
+                            : one      ? "total"
+                                       : "total / weight"},
                    {"accuracy", ignores     ? "right / positions if positions else math.nan"
                                 : positions ? "right / positions"
                                             : "right / len(data)"}});
@@ -279,7 +290,7 @@ class TrainingText {
   std::string test() const {
     if (!spec_.evaluate.on) return "";
     return filled(
-        "test", {{"by_class", f_.by_class()},
+        "test", {{"by_class", f_.by_class},
                  {"result_model", result_model()},
                  {"ddp", f_.ddp},
                  {"needs_metric", f_.needs_metric()},

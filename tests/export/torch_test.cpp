@@ -264,6 +264,31 @@ TEST_CASE("folders of images and random changes of images are torchvision's") {
                  "    return TensorDataset(x, y)\n"));
 }
 
+// Training has probabilities, evaluations have classes.
+TEST_CASE("mixed samples and weighted draws as a program") {
+  TorchExport query = sizes({DType::f32, {1, 3, 24, 24}}, {DType::f32, {1, 10}});
+  const std::string text =
+      "name: mixed\n"
+      "data: {dataset: images, sampler: weighted, batch_size: 20, limit: 90, transforms: "
+      "[random_horizontal_flip, to_tensor, {mixup: 0.2}, {cutmix: {alpha: 1, p: 0.5}}]}\n"
+      "model: [flatten, {linear: 10}]\n"
+      "loss: {cross_entropy: {weight: [1, 2, 1, 1, 1, 1, 1, 1, 1, 1], label_smoothing: 0.1}}\n"
+      "optimizer: {sgd: 0.1}\nepochs: 3\nevaluate: true\n";
+  check_golden(exported(text, query), "export/golden/torch_mixed.py");
+  // Mixed alone; classes that a target transform makes probabilities of.
+  const std::string plain = exported(
+      "name: t\ndata: {dataset: images, batch_size: 20, transforms: [to_tensor, {mixup: 1}]}\n"
+      "model: [flatten, {linear: 10}]\nloss: cross_entropy\noptimizer: sgd\n",
+      query);
+  CHECK(contains(plain,
+                 "    y = torch.nn.functional.one_hot(y, 10).float()\n"
+                 "    data = TensorDataset(x, y)\n"
+                 "    return Mixed(data, [(mixup, 1.0, 1.0)])  # alpha, probability\n"));
+  CHECK(contains(plain, "Samples are mixed in the same way as in dptrain"));
+  for (const char* other : {"cutmix", "Transformed", "Random transforms", "class_weights"})
+    CHECK_MESSAGE(plain.find(other) == plain.npos, other);
+}
+
 TEST_CASE("replicas with batch norm of their own are computed one by one") {
   TorchExport query = image_sizes();
   const std::string norm = "[flatten, {linear: 10}, batch_norm1d]";
@@ -497,6 +522,44 @@ TEST_CASE("orders of samples") {
   CHECK(contains(fixed, "sampler = DistributedSampler(data, num_replicas=1, rank=0, seed=SEED)\n"));
   CHECK(contains(fixed, "BATCH_SIZE = 20\n"));
   CHECK(fixed.find("mp.spawn") == fixed.npos);
+}
+
+TEST_CASE("weighted draws: PyTorch's sampler, or each rank's share of an order") {
+  const auto program = [](const std::string& data, const std::string& more) {
+    return exported("name: t\ndata: {" + data +
+                    ", batch_size: 20, sampler: weighted}\nmodel: [flatten, {linear: 10}]\n"
+                    "loss: cross_entropy\noptimizer: sgd\n" +
+                    more);
+  };
+  const std::string single = program("dataset: images", "");
+  CHECK(contains(single,
+                 "    weights = class_weights(y)\n"
+                 "    x = x.float()\n"
+                 "    return TensorDataset(x, y), weights\n"));
+  CHECK(contains(single, "    data, weights = train_data()\n"));
+  CHECK(contains(single, "    sampler = WeightedRandomSampler(weights, len(weights))\n"));
+  CHECK(
+      contains(single, "    loader = DataLoader(data, batch_size=BATCH_SIZE, sampler=sampler)\n"));
+  CHECK(contains(single, "import DataLoader, TensorDataset, WeightedRandomSampler\n"));
+  CHECK(single.find("set_epoch") == single.npos);
+  CHECK(contains(program("dataset: images, reshuffle: false", ""),
+                 "order = list(WeightedRandomSampler(weights, len(weights)))"));
+  const std::string ddp = program("dataset: images, drop_last: true", "parallel: ddp\n");
+  CHECK(contains(ddp,
+                 "    sampler = WeightedShare(weights, num_replicas=RANKS, rank=rank, "
+                 "drop_last=True)\n"));
+  CHECK(contains(ddp, "class WeightedShare(DistributedSampler):\n"));
+  CHECK(contains(ddp, "import DataLoader, DistributedSampler, TensorDataset\n"));
+  CHECK(contains(ddp, "        sampler.set_epoch(epoch)\n"));
+  CHECK(contains(program("dataset: images", "parallel: ddp\nreproducible: 8\n"),
+                 "    sampler = WeightedShare(weights, num_replicas=1, rank=0, seed=SEED)\n"));
+  const std::string folder =
+      "dataset: {image_folder: {path: a, crop: 28}}, transforms: [to_tensor]";
+  CHECK(contains(program(folder, ""),
+                 "    weights = class_weights(torch.tensor(data.targets))\n"
+                 "    return Transformed(data, train_transform), weights\n"));
+  CHECK(contains(program(folder + ", limit: 100", ""),
+                 "    weights = class_weights(torch.tensor(data.dataset.targets[:100]))\n"));
 }
 
 TEST_CASE("sums are not divided by DistributedDataParallel, and integers stay integers") {

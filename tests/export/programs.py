@@ -1,0 +1,103 @@
+"""Runs exported programs of specs with `sampler: weighted`, `mixup` and `cutmix` in PyTorch.
+
+  weighted     the losses are dptrain's: single, an order that stays, reproducible shards, ddp
+  mixed        the program trains, and its samples are mixtures by shares of the right distribution
+
+Needs numpy and torch; another Python may be named in $DPTRAIN_PYTHON. Exit code 77: they are missing.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SPEC = """
+data:
+  dataset: {synthetic_images: {samples: 90, test_samples: 20, shape: [1, 6, 6], classes: 3}}
+  transforms: [to_tensor]
+  sampler: weighted
+  batch_size: 12
+model: [flatten, {linear: 16}, relu, {linear: 3}]
+loss: {cross_entropy: {weight: [1, 2, 1]}}
+optimizer: {sgd: 0.1}
+epochs: 3
+log: {every: 1}
+evaluate: true
+"""
+WEIGHTED = {
+    "single": [],
+    "an order that stays": ["data.reshuffle=false"],
+    "reproducible shards": ["reproducible=4"],
+    "two ranks": ["parallel=ddp", "devices=2", "cores=1", "loss={cross_entropy: {}}", "log.loss=global"],
+}
+MIXED = ["data.transforms=[to_tensor, {mixup: 0.4}, {cutmix: {alpha: 1, p: 0.5}}]"]
+
+
+class Programs:
+    def __init__(self, dptrain, folder):
+        self.dptrain, self.folder = dptrain, folder
+        (folder / "t.yaml").write_text(SPEC)
+
+    def run(self, *words):
+        done = subprocess.run([*map(str, words)], cwd=self.folder, text=True, capture_output=True)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(map(str, words))}:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def export(self, *words):
+        self.run(self.dptrain, "export", "t.yaml", "-o", "net.py", *words)
+
+    def check_losses(self, name, words):
+        self.run(self.dptrain, "t.yaml", f"out={name}", *words)
+        self.export(*words)
+        self.run(sys.executable, "net.py", "--losses", "torch.jsonl")
+        print(self.run(self.dptrain, "compare", name, "torch.jsonl").splitlines()[-1])
+
+    def check_mixed(self):
+        import torch
+
+        self.export(*MIXED)
+        self.run(sys.executable, "net.py", "--losses", "torch.jsonl")
+        losses = [json.loads(line)["loss"] for line in (self.folder / "torch.jsonl").read_text().splitlines()]
+        assert len(losses) == 24 and sum(losses[-8:]) < sum(losses[:8]), losses
+        spec = importlib.util.spec_from_file_location("net", self.folder / "net.py")
+        program = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(program)
+        data, weights = program.train_data()
+        assert len(weights) == len(data) == 90
+        per_class = torch.stack([y for _, y in data.data]).T.double() @ weights
+        assert torch.allclose(per_class, torch.ones(3).double()), per_class
+        state = torch.get_rng_state()
+        mixed = 0
+        for index in range(900):
+            (x, y), (own, label) = data[index % 90], data.data[index % 90]
+            assert abs(y.sum().item() - 1) < 1e-6 and y.min() >= 0 and x.shape == own.shape
+            mixed += int(not torch.equal(x, own))
+            assert torch.equal(y, label) or (y[label.argmax()] < 1 and not torch.equal(x, own))
+        # A quarter stays as it is, and a few boxes are empty or of the same sample: within 6 deviations of 13.
+        assert 675 - 78 - 60 < mixed < 675 + 78, mixed
+        assert torch.equal(state, torch.get_rng_state())  # the order of samples stays dptrain's
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--dptrain", required=True)
+    dptrain = pathlib.Path(arguments.parse_args().dptrain).resolve()
+    with tempfile.TemporaryDirectory() as name:
+        programs = Programs(dptrain, pathlib.Path(name))
+        for what, words in WEIGHTED.items():
+            programs.check_losses(what.replace(" ", "-"), words)
+        programs.check_mixed()
+
+
+if __name__ == "__main__":
+    if not all(importlib.util.find_spec(name) for name in ("numpy", "torch")):
+        other = os.environ.get("DPTRAIN_PYTHON")
+        if not other or os.environ.get("DPT_TRIED_PYTHON"):
+            sys.exit(77)
+        os.execve(other, [other, *sys.argv], os.environ | {"DPT_TRIED_PYTHON": "1"})
+    main()
