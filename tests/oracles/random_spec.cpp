@@ -7,17 +7,20 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "oracles/random_images.h"
+#include "oracles/random_numbers.h"
+#include "oracles/random_optimizer.h"
+
 namespace dpt {
 namespace {
 
-using Words = std::vector<std::string>;
-
-class SpecMaker {
+class SpecMaker : private RandomNumbers {
  public:
   SpecMaker(uint64_t seed, bool recompute)
-      : recompute_(recompute), random_(seed), recomputed_(~seed) {}
+      : RandomNumbers(seed), recompute_(recompute), kind_(seed % kKinds), recomputed_(~seed) {}
 
   std::string make() {
+    choose_batches();
     const std::string data = dataset();  // decides what the model begins and ends with
     const Words head = top();
     return fmt::format(
@@ -28,64 +31,131 @@ class SpecMaker {
         " {{linear: \"${{width}}\"}}]}}\n"
         "model:\n  - {}\nloss: {}\noptimizer: {}\n{}"
         "steps: 50\nlog: {{every: 1}}\nsync_batch_norm: true\n",
-        data, chance(20) ? between(60, 300) : between(1, 45), more_data_, fmt::join(head, "\n  - "),
-        loss_, optimizer(), options());
+        data, batch_size_, more_data_, fmt::join(head, "\n  - "), loss_, random_optimizer(*this),
+        options());
   }
 
  private:
-  // Not std's distributions: each library has its own.
-  int64_t between(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
+  // Some kinds have batches of any size, the others enough samples for batch norm in any mode.
+  void choose_batches() {
+    accumulate_ = chance(30) ? between(2, 6) : 1;
+    batch_size_ = chance(20) ? between(60, 300) : between(1, 45);
+    batch_norm_ = kind_ != 1 && kind_ != 6;
+    if (batch_norm_) batch_size_ = std::max(batch_size_, least_samples());
   }
-  bool chance(int percent) { return between(1, 100) <= percent; }
-  std::string one_of(const Words& words) {
-    return words[static_cast<size_t>(between(0, std::ssize(words) - 1))];
-  }
-  std::string maybe(int percent, const std::string& text) { return chance(percent) ? text : ""; }
-  double part(int64_t low, int64_t high) { return static_cast<double>(between(low, high)) / 100; }
-  std::string numbers(int64_t count) {
-    std::vector<double> out;
-    for (int64_t i = 0; i < count; ++i) out.push_back(part(20, 300));
-    return fmt::format("[{}]", fmt::join(out, ", "));
-  }
+  // Of a batch. A mode may divide it into four replicas or chunks; each needs two.
+  int64_t least_samples() const { return std::max<int64_t>(8, 2 * accumulate_); }
 
   std::string dataset() {
-    const int64_t samples = chance(20) ? between(200, 700) : between(5, 150);
+    int64_t samples = chance(20) ? between(200, 700) : between(5, 150);
+    while (batch_norm_ && samples % batch_size_ != 0 && samples % batch_size_ < least_samples())
+      ++samples;
     test_samples_ = between(2, 40);
     const std::string sizes = fmt::format("samples: {}, test_samples: {}", samples, test_samples_);
-    switch (between(0, 3)) {
+    switch (kind_) {
       case 0:
-        classes_ = between(2, 11);
-        begin_ = {"flatten"};
-        width_ = 3 * between(1, 7);
-        more_data_ = "  transforms: [to_tensor]\n";
-        return fmt::format("{{synthetic_images: {{{}, shape: [1, 3, {}], classes: {}}}}}", sizes,
-                           width_ / 3, classes_);
+        return chance(50) ? flat_images(sizes) : images(sizes, 2);
       case 1:
-        width_ = between(1, 20);
-        values_ = between(1, 9);
-        return fmt::format("{{random: {{{}, in_features: {}, out_features: {}}}}}", sizes, width_,
-                           values_);
-      case 2: {
-        classes_ = between(3, 12);
-        const int64_t length = between(0, 4);
-        embed(classes_);
-        if (length > 0) begin_.emplace_back("flatten");
-        width_ *= std::max<int64_t>(1, length);
-        return fmt::format("{{synthetic_tokens: {{{}, length: {}, vocabulary: {}}}}}", sizes,
-                           length, classes_);
-      }
-      default: {
-        const int64_t vocabulary = between(3, 50);
-        values_ = between(1, 6);
-        extents_ = 2;
-        embed(vocabulary);
-        return fmt::format(
-            "{{synthetic_tokens: {{{}, length: {}, vocabulary: {}, targets: values, "
-            "out_features: {}}}}}",
-            sizes, between(1, 4), vocabulary, values_);
-      }
+        return numbers(sizes);
+      case 2:
+        return tokens(sizes);
+      case 3:
+        return pairs(sizes);
+      case 4:
+        return sequences(sizes);
+      case 5:
+        return images(sizes, 3);
+      case 6:
+        return token_values(sizes);
+      case 7:
+        loss_of_data_ = "gaussian_nll_loss";
+        return numbers(sizes);
+      default:
+        loss_of_data_ = "triplet_margin_loss";
+        return chance(50) ? numbers(sizes) : flat_images(sizes);
     }
+  }
+
+  std::string flat_images(const std::string& sizes) {
+    classes_ = between(2, 11);
+    begin_ = {"flatten"};
+    width_ = 3 * between(1, 7);
+    more_data_ = "  transforms: [to_tensor]\n";
+    return fmt::format("{{synthetic_images: {{{}, shape: [1, 3, {}], classes: {}}}}}", sizes,
+                       width_ / 3, classes_);
+  }
+
+  std::string numbers(const std::string& sizes) {
+    width_ = between(1, 20);
+    values_ = between(1, 9);
+    return fmt::format("{{random: {{{}, in_features: {}, out_features: {}}}}}", sizes, width_,
+                       values_);
+  }
+
+  std::string tokens(const std::string& sizes) {
+    classes_ = between(3, 12);
+    const int64_t length = between(0, 4);
+    embed(classes_);
+    if (length > 0) begin_.emplace_back("flatten");
+    width_ *= std::max<int64_t>(1, length);
+    return fmt::format("{{synthetic_tokens: {{{}, length: {}, vocabulary: {}}}}}", sizes, length,
+                       classes_);
+  }
+
+  std::string token_values(const std::string& sizes) {
+    const int64_t vocabulary = between(3, 50);
+    values_ = between(1, 6);
+    extents_ = 2;
+    embed(vocabulary);
+    return fmt::format(
+        "{{synthetic_tokens: {{{}, length: {}, vocabulary: {}, targets: values, "
+        "out_features: {}}}}}",
+        sizes, between(1, 4), vocabulary, values_);
+  }
+
+  // Samples whose two vectors are all alike, or all unlike, for cosine_embedding_loss.
+  std::string pairs(const std::string& sizes) {
+    loss_of_data_ = "cosine_embedding_loss";
+    classes_ = 1;
+    begin_ = {"flatten"};
+    width_ = between(1, 20);
+    more_data_ = fmt::format("  transforms: [to_tensor]\n  target_transforms: [one_hot{}]\n",
+                             maybe(50, ", {standardize: {mean: 2, std: 1}}"));
+    return fmt::format("{{synthetic_images: {{{}, shape: [1, 1, {}], classes: 1}}}}", sizes,
+                       width_);
+  }
+
+  // A label for each token, which has `times` outputs, for ctc_loss.
+  std::string sequences(const std::string& sizes) {
+    loss_of_data_ = "ctc_loss";
+    classes_ = between(3, 12);
+    const int64_t length = between(1, 4), times = between(1, 2);
+    width_ = between(1, 9);
+    begin_ = {fmt::format("embedding: {{num_embeddings: {}, embedding_dim: {}}}", classes_,
+                          times * width_),
+              fmt::format("reshape: [{}, {}]", times * length, width_)};
+    extents_ = 2;
+    return fmt::format("{{synthetic_tokens: {{{}, length: {}, vocabulary: {}, targets: next}}}}",
+                       sizes, length, classes_);
+  }
+
+  // Images or volumes, with classes or values.
+  std::string images(const std::string& sizes, int64_t dims) {
+    RandomImages made(*this, dims, batch_norm_);
+    const int64_t elements = made.elements();
+    begin_ = {fmt::format("reshape: [{}]", fmt::join(made.shape(), ", "))};
+    for (const std::string& layer : made.layers()) begin_.push_back(layer);
+    begin_.emplace_back("flatten");
+    width_ = made.elements();
+    if (chance(50)) {
+      classes_ = between(2, 11);
+      more_data_ = "  transforms: [to_tensor]\n";
+      return fmt::format("{{synthetic_images: {{{}, shape: [1, 1, {}], classes: {}}}}}", sizes,
+                         elements, classes_);
+    }
+    values_ = between(1, 9);
+    return fmt::format("{{random: {{{}, in_features: {}, out_features: {}}}}}", sizes, elements,
+                       values_);
   }
 
   void embed(int64_t vocabulary) {
@@ -170,6 +240,10 @@ class SpecMaker {
                                     chance(70)));
           break;
         case 3:
+          if (!batch_norm_) {
+            out.emplace_back("rms_norm: {}");
+            break;
+          }
           out.push_back(
               fmt::format("batch_norm1d: {{affine: {}, track_running_stats: {}, momentum: {}}}",
                           chance(70), chance(70), chance(80) ? "0.2" : "null"));
@@ -184,8 +258,37 @@ class SpecMaker {
     return out;
   }
 
+  // Losses of several vectors of each sample, or of positions.
+  bool finish_vectors(Words& model, const std::string& reduction) {
+    const auto vectors = [&](int64_t count) {
+      const int64_t n = between(1, 9);
+      model.push_back(linear(count * n));
+      model.push_back(fmt::format("reshape: [{}, {}]", count, n));
+    };
+    if (loss_of_data_ == "ctc_loss") {
+      model.push_back(linear(classes_ + 1));
+      loss_ =
+          fmt::format("{{ctc_loss: {{blank: {}, zero_infinity: true, {}}}}}", classes_, reduction);
+    } else if (loss_of_data_ == "cosine_embedding_loss") {
+      vectors(2);
+      loss_ = "{cosine_embedding_loss: {" + reduction + maybe(50, ", margin: 0.2") + "}}";
+    } else if (loss_of_data_ == "triplet_margin_loss") {
+      vectors(3);
+      loss_ = "{triplet_margin_loss: {" + reduction + maybe(50, ", p: 1") +
+              maybe(50, ", swap: true") + "}}";
+    } else if (loss_of_data_ == "gaussian_nll_loss") {
+      model.push_back(linear(2 * values_));
+      loss_ = "{gaussian_nll_loss: {log_variance: true, " + reduction + maybe(50, ", full: true") +
+              "}}";
+    } else {
+      return false;
+    }
+    return true;
+  }
+
   void finish(Words& model) {
     const std::string reduction = "reduction: " + one_of({"mean", "mean", "sum"});
+    if (finish_vectors(model, reduction)) return;
     if (classes_ == 0 || chance(30)) {
       const int64_t n = classes_ > 0 ? classes_ : values_;
       model.push_back(linear(n));
@@ -205,11 +308,11 @@ class SpecMaker {
           break;
         case 4:
           model.emplace_back("sigmoid");
-          loss_ = "bce_loss: {" + reduction + maybe(50, ", weight: " + numbers(n)) + "}";
+          loss_ = "bce_loss: {" + reduction + maybe(50, ", weight: " + list(n)) + "}";
           break;
         case 5:
-          loss_ = "bce_with_logits_loss: {" + reduction + maybe(40, ", weight: " + numbers(n)) +
-                  maybe(50, ", pos_weight: " + numbers(n)) + "}";
+          loss_ = "bce_with_logits_loss: {" + reduction + maybe(40, ", weight: " + list(n)) +
+                  maybe(50, ", pos_weight: " + list(n)) + "}";
           break;
         case 6:
           loss_ = "soft_margin_loss: {" + reduction + "}";
@@ -224,48 +327,16 @@ class SpecMaker {
     } else if (chance(15)) {
       model.push_back(linear(classes_));
       loss_ = "multi_margin_loss: {" + reduction + maybe(50, ", p: 2") +
-              maybe(50, ", weight: " + numbers(classes_)) + "}";
+              maybe(50, ", weight: " + list(classes_)) + "}";
     } else {
       model.push_back(linear(classes_));
       const bool nll = chance(40);
       if (nll) model.emplace_back("log_softmax");
       loss_ = (nll ? "nll_loss: {" : "cross_entropy: {") + reduction +
-              maybe(50, ", weight: " + numbers(classes_)) + maybe(50, ", ignore_index: 1") +
+              maybe(50, ", weight: " + list(classes_)) + maybe(50, ", ignore_index: 1") +
               (nll ? "" : maybe(40, ", label_smoothing: 0.1")) + "}";
     }
     loss_ = "{" + loss_ + "}";
-  }
-
-  // Rates at which a sum over a batch does not diverge, either.
-  std::string optimizer() {
-    const std::string decay = maybe(40, ", weight_decay: 0.01");
-    switch (between(0, 9)) {
-      case 0:
-        return chance(50) ? "{sgd: {lr: 0.001, momentum: 0.9, nesterov: true" + decay + "}}"
-                          : fmt::format("{{sgd: {{lr: 0.002, momentum: {}, dampening: 0.1{}}}}}",
-                                        part(0, 90), decay);
-      case 1:
-        return fmt::format("{{adam: {{lr: 0.01, amsgrad: {}{}}}}}", chance(30), decay);
-      case 2:
-        return fmt::format("{{adam_w: {{lr: 0.01, betas: [0.8, 0.99]{}}}}}", decay);
-      case 3:
-        return fmt::format("{{rms_prop: {{lr: 0.002, centered: {}, momentum: {}{}}}}}", chance(40),
-                           part(0, 50), decay);
-      case 4:
-        return "{adagrad: {lr: 0.02, lr_decay: 0.01" + decay + "}}";
-      case 5:
-        return "{adamax: {lr: 0.01" + decay + "}}";
-      case 6:
-        return fmt::format("{{n_adam: {{lr: 0.01, decoupled_weight_decay: {}{}}}}}", chance(50),
-                           decay);
-      case 7:
-        return fmt::format("{{r_adam: {{lr: 0.01, decoupled_weight_decay: {}{}}}}}", chance(50),
-                           decay);
-      case 8:
-        return "{rprop: {lr: 0.001, step_sizes: [1e-5, 0.01]}}";
-      default:
-        return "{adadelta: {lr: 1" + decay + "}}";
-    }
   }
 
   // None of one sample, of which batch norm without running statistics can't take a variance.
@@ -277,7 +348,7 @@ class SpecMaker {
 
   std::string options() {
     std::string out;
-    if (chance(40)) out += fmt::format("accumulate: {}\n", between(2, 6));
+    if (accumulate_ > 1) out += fmt::format("accumulate: {}\n", accumulate_);
     if (chance(30))
       out += fmt::format("clip_grad_norm: {{max_norm: {}, norm_type: {}}}\n", part(5, 100),
                          one_of({"1", "2", "2", "3", ".inf"}));
@@ -302,10 +373,15 @@ class SpecMaker {
     return out;
   }
 
+  static constexpr uint64_t kKinds = 9;
   bool recompute_;
-  std::mt19937_64 random_, recomputed_;
+  uint64_t kind_;  // of data, in turn, so that few seeds have all
+  std::mt19937_64 recomputed_;
   Words begin_;
   std::string more_data_, loss_;
+  std::string loss_of_data_;  // the loss that goes with the data; empty: any that fits
+  int64_t accumulate_ = 1, batch_size_ = 1;
+  bool batch_norm_ = true;
   int64_t test_samples_ = 2;
   int64_t width_ = 1, extents_ = 1;   // of what the last layer gives: its last extent, how many
   int64_t classes_ = 0, values_ = 0;  // what the data set's targets are: one of the two

@@ -1,4 +1,5 @@
-// A spec for each number: any layers, loss, optimizer and sizes that fit together.
+// A spec for each number: any layers, loss, optimizer and sizes that fit together. Nine consecutive
+// numbers have all kinds of data.
 #pragma once
 
 #include <cstdint>

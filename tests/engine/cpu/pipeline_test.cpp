@@ -205,30 +205,51 @@ TEST_CASE("two halves that a later stage reads have memory of their own") {
   }
 }
 
+// Compares two runs of a random spec. Both may refuse a batch that leaves batch norm a single
+// sample, and the second one a stage without anything to compute. Returns whether they trained.
+bool same_or_refused(const Ran& a, const Ran& b) {
+  const auto refused = [](const Ran& ran, const char* why) {
+    return ran.code == 2 && ran.err.find(why) != std::string::npos;
+  };
+  if (refused(b, "has nothing to compute")) return false;
+  const char* const norm = "no variance for batch norm";
+  CHECK(refused(a, norm) == refused(b, norm));
+  if (refused(a, norm) || refused(b, norm)) return false;
+  same(a, b);
+  return true;
+}
+
 TEST_CASE("random models in a pipeline have the bits of one device") {
+  int trained = 0;
   for (uint64_t seed = 0; seed < (kSanitized ? 3 : 10); ++seed) {
     CAPTURE(seed);
     const std::string text = random_spec(seed);
-    if (text.find("accumulate") != std::string::npos) continue;
     const Ran one = run_spec(text, {"cores=1", "accumulate=2"});
-    same(one, run_spec(text, {pipeline("stages: 2, chunks: 2"), "cores=1"}));
-    same(one, run_spec(text, {pipeline("stages: 2, chunks: 2, schedule: gpipe"), "cores=1"}));
-    same(run_spec(text, {"cores=1"}), run_spec(text, {pipeline("stages: 2"), "cores=1"}));
+    const auto check = [&](const Ran& a, const std::string& stages) {
+      trained +=
+          same_or_refused(a, run_spec(text, {pipeline(stages), "cores=1", "accumulate=1"})) ? 1 : 0;
+    };
+    check(one, "stages: 2, chunks: 2");
+    check(one, "stages: 2, chunks: 2, schedule: gpipe");
+    check(run_spec(text, {"cores=1", "accumulate=1"}), "stages: 2");
   }
+  CHECK(trained >= (kSanitized ? 6 : 20));
 }
 
 TEST_CASE("random models, placed on devices and in replicas of pipelines, have the bits of one") {
   if (skip_without(kCanFork, "a process that may fork")) return;
+  int trained = 0;
   for (uint64_t seed = 20; seed < (kSanitized ? 23 : 30); ++seed) {
     CAPTURE(seed);
     const std::string text = random_spec(seed) + "reproducible: {shards: 4}\n";
-    if (text.find("accumulate") != std::string::npos) continue;
     const Ran one = run_spec(text, {"cores=1", "accumulate=2"});
-    same(one, run_spec(text, {pipeline("stages: 2, chunks: 2, data_parallel: 2"), "cores=1"}));
-    same(one, run_spec(text, {"parallel=ddp", "devices=4", "cores=1", "accumulate=2",
-                              "model[1].device=1"}));
-    same(one, run_spec(text, {"cores=2", "accumulate=2", "model[1].device=1"}));
+    for (const std::vector<std::string>& how : std::vector<std::vector<std::string>>{
+             {pipeline("stages: 2, chunks: 2, data_parallel: 2"), "cores=1", "accumulate=1"},
+             {"parallel=ddp", "devices=4", "cores=1", "accumulate=2", "model[1].device=1"},
+             {"cores=2", "accumulate=2", "model[1].device=1"}})
+      trained += same_or_refused(one, run_spec(text, how)) ? 1 : 0;
   }
+  CHECK(trained >= (kSanitized ? 6 : 20));
 }
 
 TEST_CASE("a loss that is no number is found on the device where it arose") {
