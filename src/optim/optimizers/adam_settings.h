@@ -1,4 +1,4 @@
-// Common part of adam and adam_w, which differ in the weight decay.
+// What adam, adam_w, n_adam and r_adam have in common.
 #pragma once
 
 #include <cmath>
@@ -11,31 +11,49 @@
 
 namespace dpt::optimizers {
 
-struct AdamSettings {
+// The settings of all four.
+struct MomentSettings {
   double lr = 1e-3;
   std::vector<double> betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0;
-  bool amsgrad = false;
   bool maximize = false;
+
+  // The keys that come first; decay: text of weight_decay.
+  template <class Table>
+  static Table& add_first_keys(Table& table, std::string_view decay) {
+    using S = MomentSettings;
+    return table.optional("lr", &S::lr, "learning rate", kNotNegative)
+        .optional("betas", &S::betas,
+                  "decay rates of the averages of the gradient and of its square", kBelowOne)
+        .optional("eps", &S::eps, "small number added to the denominator", kNotNegative)
+        .optional("weight_decay", &S::weight_decay, decay, kNotNegative);
+  }
+  // The key that comes last.
+  template <class Table>
+  static Table& add_last_key(Table& table) {
+    return table.optional("maximize", &MomentSettings::maximize,
+                          "whether to maximize the loss instead of minimizing it");
+  }
+
+  static void check(const MomentSettings& s, const Owner& owner, Diagnostics& d) {
+    check_betas(s.betas, owner, d);
+  }
+
+  std::vector<std::string> states(bool) const { return {"exp_avg", "exp_avg_sq"}; }
+};
+
+// adam and adam_w, which differ in the weight decay.
+struct AdamSettings : MomentSettings {
+  bool amsgrad = false;
 
   static constexpr bool kHasMomentum = true;
 
   template <class Table>
   static Table& add_keys(Table& table, std::string_view decay) {
-    using S = AdamSettings;
-    return table.optional("lr", &S::lr, "learning rate", kNotNegative)
-        .optional("betas", &S::betas,
-                  "decay rates of the averages of the gradient and of its square", kBelowOne)
-        .optional("eps", &S::eps, "small number added to the denominator", kNotNegative)
-        .optional("weight_decay", &S::weight_decay, decay, kNotNegative)
-        .optional("amsgrad", &S::amsgrad, "whether to use the maximum of all averages of squares")
-        .optional("maximize", &S::maximize,
-                  "whether to maximize the loss instead of minimizing it");
-  }
-
-  static void check(const AdamSettings& s, const Owner& owner, Diagnostics& d) {
-    check_betas(s.betas, owner, d);
+    return add_last_key(add_first_keys(table, decay)
+                            .optional("amsgrad", &AdamSettings::amsgrad,
+                                      "whether to use the maximum of all averages of squares"));
   }
 
   std::vector<std::string> states(bool) const {
@@ -56,6 +74,27 @@ struct AdamSettings {
             .amsgrad = amsgrad,
             .maximize = maximize};
   }
+};
+
+// n_adam and r_adam, whose weight decay is added to the gradient or decoupled.
+struct EitherDecaySettings : MomentSettings {
+  bool decoupled_weight_decay = false;
+
+  template <class Table>
+  static Table& add_first_keys(Table& table) {
+    return MomentSettings::add_first_keys(
+        table, "L2 penalty, added to the gradient unless decoupled_weight_decay is set");
+  }
+  template <class Table>
+  static Table& add_last_keys(Table& table) {
+    return add_last_key(
+        table.optional("decoupled_weight_decay", &EitherDecaySettings::decoupled_weight_decay,
+                       "whether each step multiplies weights by 1 - lr * weight_decay instead"));
+  }
+
+  double added_decay() const { return decoupled_weight_decay ? 0 : weight_decay; }
+  // The factor of the weights in each step.
+  double keep(double rate) const { return decoupled_weight_decay ? 1 - rate * weight_decay : 1; }
 };
 
 }  // namespace dpt::optimizers

@@ -1,53 +1,32 @@
 // n_adam: Adam with Nesterov momentum (Dozat, 2016), as torch.optim.NAdam.
 #include <cmath>
 
-#include "optim/optimizers/betas.h"
+#include "optim/optimizers/adam_settings.h"
 
 namespace dpt::optimizers {
 namespace {
 
-struct NAdam {
+struct NAdam : EitherDecaySettings {
   static constexpr Usage kUsage{
       "torch.optim.NAdam",
       "optimizer: {n_adam: 0.002}\n"
       "optimizer: {n_adam: {lr: 0.002, betas: [0.9, 0.95], eps: 1e-8, weight_decay: 0.01,\n"
       "    momentum_decay: 0.01, decoupled_weight_decay: true, maximize: false}}"};
 
-  double lr = 2e-3;
-  std::vector<double> betas = {0.9, 0.999};
-  double eps = 1e-8;
-  double weight_decay = 0;
   double momentum_decay = 4e-3;
-  bool decoupled_weight_decay = false;
-  bool maximize = false;
+
+  NAdam() { lr = 2e-3; }
 
   static constexpr bool kHasMomentum = true;
 
   template <class Table = KeyTable<NAdam>>
   static Table keys(Table table = {}) {
-    using S = NAdam;
-    return table.optional("lr", &S::lr, "learning rate", kNotNegative)
-        .optional("betas", &S::betas,
-                  "decay rates of the averages of the gradient and of its square", kBelowOne)
-        .optional("eps", &S::eps, "small number added to the denominator", kNotNegative)
-        .optional("weight_decay", &S::weight_decay,
-                  "L2 penalty, added to the gradient unless decoupled_weight_decay is set",
-                  kNotNegative)
-        .optional("momentum_decay", &S::momentum_decay,
-                  "how fast the momentum grows: step t uses "
-                  "betas[0] * (1 - 0.96^(t * momentum_decay) / 2)",
-                  kNotNegative)
-        .optional("decoupled_weight_decay", &S::decoupled_weight_decay,
-                  "whether each step multiplies weights by 1 - lr * weight_decay instead")
-        .optional("maximize", &S::maximize,
-                  "whether to maximize the loss instead of minimizing it");
+    return add_last_keys(
+        add_first_keys(table).optional("momentum_decay", &NAdam::momentum_decay,
+                                       "how fast the momentum grows: step t uses "
+                                       "betas[0] * (1 - 0.96^(t * momentum_decay) / 2)",
+                                       kNotNegative));
   }
-
-  static void check(const NAdam& s, const Owner& owner, Diagnostics& d) {
-    check_betas(s.betas, owner, d);
-  }
-
-  std::vector<std::string> states(bool) const { return {"exp_avg", "exp_avg_sq"}; }
 
   // The momentum of step t, where decay is 0.96^(t * momentum_decay).
   static double mu(double beta1, double decay) { return beta1 * (1 - decay / 2); }
@@ -79,8 +58,8 @@ struct NAdam {
             .one_minus_beta2 = 1 - betas[1],
             .correction2 = 1 - std::pow(betas[1], steps),
             .eps = eps,
-            .weight_decay = decoupled_weight_decay ? 0 : weight_decay,
-            .keep = decoupled_weight_decay ? 1 - rate * weight_decay : 1,
+            .weight_decay = added_decay(),
+            .keep = keep(rate),
             .maximize = maximize};
   }
 };

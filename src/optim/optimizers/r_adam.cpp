@@ -2,48 +2,24 @@
 // momentum until the average of squares has seen enough gradients.
 #include <cmath>
 
-#include "optim/optimizers/betas.h"
+#include "optim/optimizers/adam_settings.h"
 
 namespace dpt::optimizers {
 namespace {
 
-struct RAdam {
+struct RAdam : EitherDecaySettings {
   static constexpr Usage kUsage{
       "torch.optim.RAdam",
       "optimizer: {r_adam: 0.001}\n"
       "optimizer: {r_adam: {lr: 0.001, betas: [0.9, 0.95], eps: 1e-8, weight_decay: 0.01,\n"
       "    decoupled_weight_decay: true, maximize: false}}"};
 
-  double lr = 1e-3;
-  std::vector<double> betas = {0.9, 0.999};
-  double eps = 1e-8;
-  double weight_decay = 0;
-  bool decoupled_weight_decay = false;
-  bool maximize = false;
-
   static constexpr bool kHasMomentum = true;
 
   template <class Table = KeyTable<RAdam>>
   static Table keys(Table table = {}) {
-    using S = RAdam;
-    return table.optional("lr", &S::lr, "learning rate", kNotNegative)
-        .optional("betas", &S::betas,
-                  "decay rates of the averages of the gradient and of its square", kBelowOne)
-        .optional("eps", &S::eps, "small number added to the denominator", kNotNegative)
-        .optional("weight_decay", &S::weight_decay,
-                  "L2 penalty, added to the gradient unless decoupled_weight_decay is set",
-                  kNotNegative)
-        .optional("decoupled_weight_decay", &S::decoupled_weight_decay,
-                  "whether each step multiplies weights by 1 - lr * weight_decay instead")
-        .optional("maximize", &S::maximize,
-                  "whether to maximize the loss instead of minimizing it");
+    return add_last_keys(add_first_keys(table));
   }
-
-  static void check(const RAdam& s, const Owner& owner, Diagnostics& d) {
-    check_betas(s.betas, owner, d);
-  }
-
-  std::vector<std::string> states(bool) const { return {"exp_avg", "exp_avg_sq"}; }
 
   formula::RAdam<double> step(int64_t t, double rate, const Momenta& momenta) const {
     const double beta1 = momentum_of(momenta, t, betas[0]), beta2 = betas[1];
@@ -62,8 +38,8 @@ struct RAdam {
         .rectification =
             rectified ? std::sqrt((now - 4) * (now - 2) * end / ((end - 4) * (end - 2) * now)) : 1,
         .eps = eps,
-        .weight_decay = decoupled_weight_decay ? 0 : weight_decay,
-        .keep = decoupled_weight_decay ? 1 - rate * weight_decay : 1,
+        .weight_decay = added_decay(),
+        .keep = keep(rate),
         .rectified = rectified,
         .maximize = maximize};
   }
