@@ -114,7 +114,7 @@ void draw_parameters(const Graph& graph, Generator& generator,
 }
 
 void start_average(const RunSettings& settings, const Devices& devices, const Buffers& buffers) {
-  if (settings.spec.ema && !devices.own_states())
+  if (settings.averages() && !devices.own_states())
     std::copy_n(buffers.weights(), buffers.sizes().trainable,
                 buffers.state(settings.average_state()));
 }

@@ -33,8 +33,8 @@ void initialise(const RunSettings& settings, const Devices& devices, const RunPr
                 const CompiledModel& model, const Buffers& buffers, Generator& generator,
                 bool weights_of_file = true);
 
-// With `ema`: the average of the weights starts from the weights. Does nothing if workers keep
-// their own states, which start so.
+// With averages (RunSettings): the average of the weights starts from the weights. Does nothing if
+// workers keep their own states, which start so.
 void start_average(const RunSettings& settings, const Devices& devices, const Buffers& buffers);
 
 // Throws the Error{data} that initialise() would throw for the file `initial_weights`, reading its

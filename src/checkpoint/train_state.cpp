@@ -14,7 +14,8 @@ namespace {
 
 // Keys that checkpoints of early versions lack.
 constexpr std::string_view kSamples = "samples", kEvaluations = "evaluations",
-                           kEvaluatedAfter = "evaluated_after_step", kNoise = "noise_scale";
+                           kEvaluatedAfter = "evaluated_after_step", kNoise = "noise_scale",
+                           kPreviousLr = "previous_lr";
 constexpr std::string_view kBest[] = {"best_metric", "best_value", "best_epoch", "best_step",
                                       "evaluations_since_best"};
 constexpr std::string_view kEarlyStop[] = {"early_stop_metric", "early_stop_value",
@@ -23,7 +24,7 @@ constexpr std::string_view kEarlyStop[] = {"early_stop_metric", "early_stop_valu
 
 bool is_late(std::string_view name) {
   return name == kSamples || name == kEvaluations || name == kEvaluatedAfter || name == kNoise ||
-         std::ranges::find(kBest, name) != std::end(kBest) ||
+         name == kPreviousLr || std::ranges::find(kBest, name) != std::end(kBest) ||
          std::ranges::find(kEarlyStop, name) != std::end(kEarlyStop);
 }
 
@@ -65,6 +66,7 @@ void each_key(State& s, Keys&& key) {
   each_key_of(s.best, kBest, key);
   each_key_of(s.early_stop, kEarlyStop, key);
   key(kNoise, s.noise);
+  key(kPreviousLr, s.previous_lr);
 }
 
 // JSON has no infinity or NaN: they become strings.

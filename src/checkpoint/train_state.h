@@ -25,6 +25,9 @@ struct TrainState {
   int64_t epoch = 0;     // the current epoch, or the next one between epochs; from 0
   int64_t of_epoch = 0;  // steps done in it
   double lr = 0;         // of the last step
+  // Those of the last update, in the order of ParameterGroups::rates, if the optimizer needs them
+  // (OptimizerType::uses_previous_lr); else empty.
+  std::vector<double> previous_lr{};
   double loss_sum = 0, loss_weight = 0;  // sums for the epoch's mean loss
   double seconds = 0;                    // training time of the epoch so far
   int64_t skipped_before = 0;            // steps skipped for overflow before the epoch

@@ -139,9 +139,9 @@ class StepExecutor {
   using EachState = std::function<void(int state, size_t begin, std::span<float> values)>;
   virtual void own_states(const EachState&) {}
 
-  // With `ema`: exchanges the weights with their averages. A second call exchanges them back, to
-  // the bit. Between two steps, on all workers; weights in the buffers follow with gather() or
-  // finish() on GPUs.
+  // With averages (RunSettings): exchanges the weights with their averages. A second call exchanges
+  // them back, to the bit. Between two steps, on all workers; weights in the buffers follow with
+  // gather() or finish() on GPUs.
   virtual void swap_average() {}
 
   // What was measured in the step that was just reported as done. REQUIRES: StepInput::measured and

@@ -45,6 +45,19 @@ void check_evaluation(const Spec& spec) {
       refuse("evaluate.metrics", "evaluate.metrics=[]");
 }
 
+// Averages of the weights that not every rank has, or has before evaluations.
+void check_averaged_state(const TorchFacts& f) {
+  if (f.averaged_state().empty()) return;
+  const auto refuse = [&](std::string_view key) {
+    fail(Fault::spec,
+         "the PyTorch program of {} has no `average` of the optimizer; export with "
+         "optimizer.{}.average=false",
+         key, f.spec.optimizer.what->name);
+  };
+  if (f.ddp && f.query.exchange.shard_states) refuse("`shard: optimizer`");
+  if (f.query.average_every > 0) refuse("`local_sgd`");
+}
+
 // Replicas that train their own weights.
 void check_local_sgd(const Spec& spec, const TorchExport& query) {
   if (query.average_every == 0) return;
@@ -113,6 +126,7 @@ TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
   }
   build_graphs(facts);
   check_batch_norm(facts);
+  check_averaged_state(facts);
   if (facts.deferred() && spec.accumulate > 1)
     fail(Fault::spec,
          "with `accumulate`, `deferred_batch_norm` sees a batch as several batches, but the "
@@ -141,6 +155,7 @@ std::string imports(std::string_view body) {
   };
   static constexpr Import kStandard[] = {{"argparse.", "import argparse"},
                                          {"contextlib.", "import contextlib"},
+                                         {"copy.", "import copy"},
                                          {"csv.", "import csv"},
                                          {"functools.", "import functools"},
                                          {"gzip.", "import gzip"},
@@ -208,7 +223,8 @@ std::string helpers(const TorchFacts& f, std::string_view data) {
                  {"deferred", f.deferred()},
                  {"replicas", f.forwards_replicas()},
                  {"sums_over_ranks", f.ddp && f.global_loss()},
-                 {"averages", f.query.average_every > 0}});
+                 {"averages", f.query.average_every > 0},
+                 {"averaged_state", f.averaged_state()}});
 }
 
 // Initializations in dptrain's order: layer by layer, after the whole model is built.

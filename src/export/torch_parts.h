@@ -44,6 +44,8 @@ struct TorchFacts {
   // each.
   bool global_loss() const;
   bool needs_metric() const;
+  // The optimizer's state with averages of the weights, which evaluations use; empty: none.
+  std::string averaged_state() const;
   // Batch norm normalizes over other samples than one process of the program would.
   bool norms_replicas() const;
   // The program computes DataParallel's replicas one by one, each with its own batch norm

@@ -282,9 +282,13 @@ class TrainingText {
   }
 
   std::string_view bare_model() const { return f_.wraps_ddp() ? "model.module" : "model"; }
-  // With `ema`, evaluations and the saved file have the averaged weights. Its buffers, such as
-  // running statistics, are the model's.
-  std::string_view result_model() const { return spec_.ema ? "averaged.module" : bare_model(); }
+  // The model that evaluations and the saved file have, which may be one with averaged weights. Its
+  // buffers, such as running statistics, are the model's.
+  std::string result_model() const {
+    if (spec_.ema) return "averaged.module";
+    if (!f_.averaged_state().empty()) return fmt::format("averaged({}, optimizer)", bare_model());
+    return std::string(bare_model());
+  }
 
   // The evaluation of an epoch; empty: there is none.
   std::string test() const {
@@ -305,6 +309,13 @@ class TrainingText {
 
 bool TorchFacts::needs_metric() const {
   return spec.schedule.schedule && type_of<ScheduleType>(spec.schedule.schedule).needs_metric;
+}
+
+std::string TorchFacts::averaged_state() const {
+  const auto& type = type_of<OptimizerType>(spec.optimizer);
+  const int state = type.average_state(spec.optimizer.settings);
+  if (state < 0) return "";
+  return type.states(spec.optimizer.settings, false)[static_cast<size_t>(state)];
 }
 
 bool TorchFacts::deferred() const { return query.deferred_batch_norm && !graph.updates.empty(); }

@@ -40,12 +40,18 @@ struct OptimizerType : RegistryEntry {
   // The settings with another learning rate and, unless empty, another weight decay. REQUIRES: no
   // weight decay for an optimizer that has none.
   std::any (*with)(const std::any& settings, double lr, std::optional<double> weight_decay);
-  // The scalars of step t = 1, 2, ... at learning rate lr. momenta: replace the momentum or beta1
-  // of the settings. Does not allocate.
+  // The scalars of step t = 1, 2, ... at learning rate lr; see uses_previous_lr. momenta: replace
+  // the momentum or beta1 of the settings. Does not allocate.
   OptimizerStep (*step)(const std::any& settings, int64_t t, double lr, const Momenta& momenta);
   // The optimizer as a Python expression for PyTorch: "optim.Adam(model.parameters(), lr=0.01)".
   std::string (*torch)(const std::any& settings);
+  // Index in states() of averages of the weights that evaluations use and the run saves; -1: none.
+  int (*average_state)(const std::any& settings);
+  // Up to this step these averages are the weights; 0 without averages.
+  double (*averages_after)(const std::any& settings);
   bool has_momentum = false;  // has a momentum or beta1, which schedules can change
+  // The lr of step() is not that of step t but of the step before it; of step 1 its own.
+  bool uses_previous_lr = false;
 };
 
 std::span<const OptimizerType> optimizer_table();  // generated from optim/meson.build

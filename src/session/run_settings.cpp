@@ -19,6 +19,14 @@ std::vector<std::string> RunSettings::state_names() const {
 
 int RunSettings::states() const { return static_cast<int>(state_names().size()); }
 
+bool RunSettings::averages() const {
+  return spec.ema || optimizer->average_state(spec.optimizer.settings) >= 0;
+}
+
+int RunSettings::average_state() const {
+  return spec.ema ? states() - 1 : optimizer->average_state(spec.optimizer.settings);
+}
+
 bool RunSettings::cycles_momentum() const {
   const Choice& choice = spec.schedule.schedule;
   if (!choice) return false;
@@ -38,6 +46,11 @@ RunSettings make_settings(Spec given, Diagnostics& d) {
   out.optimizer = static_cast<const OptimizerType*>(spec.optimizer.what);
   check_schedule(spec, d);
   check_parameter_settings(spec, *out.optimizer, d);
+  if (spec.ema && out.optimizer->average_state(spec.optimizer.settings) >= 0)
+    d.error(spec.at("ema"), fmt::format("evaluations can use one average of the weights, that of "
+                                        "`ema` or that of optimizer '{}'; leave `ema` out, or set "
+                                        "the optimizer's `average` to false",
+                                        out.optimizer->name));
   std::optional<int64_t>& devices = spec.devices.count;
   report_spec_error(d, spec.at("devices"),
                     [&] { devices = devices_asked(spec.parallel, devices); });

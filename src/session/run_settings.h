@@ -28,8 +28,11 @@ struct RunSettings {
   // Names of the state buffers: the optimizer's states, then, with `ema`, that of the averages.
   std::vector<std::string> state_names() const;
   int states() const;  // number of state buffers
-  // The state buffer of the averaged weights. REQUIRES: spec.ema.
-  int average_state() const { return states() - 1; }
+  // Whether weights are averaged, by `ema` or by the optimizer, and evaluations and the saved model
+  // use the averages.
+  bool averages() const;
+  // The state buffer of the averaged weights. REQUIRES: averages().
+  int average_state() const;
   // Whether gradients are measured in the step with this number, from 0.
   bool measures() const { return spec.log.grad_norms || spec.log.noise_scale; }
   bool measures(uint64_t step) const {

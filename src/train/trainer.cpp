@@ -83,7 +83,8 @@ class Worker : private StepLoop {
     while (epoch_ < session_.length.epochs && (out_.steps < session_.length.steps || done_ > 0) &&
            !out_.stopped_by && !evaluations_.ends_run())
       epoch();
-    if (session_.settings.spec.ema) executor_->swap_average();  // the averages are the run's result
+    if (session_.settings.averages())
+      executor_->swap_average();  // the averages are the run's result
     executor_->finish();
     out_.scaler = scaler_.state();
     out_.epochs = epoch_;
@@ -192,12 +193,12 @@ class Worker : private StepLoop {
     if (!lines.empty()) reporter_->warn(lines);
   }
 
-  // With `ema`, calls f() while the weights are their averages.
+  // Calls f() while the weights are their averages, if there are any.
   template <class F>
   void with_average(F f) {
-    if (session_.settings.spec.ema) executor_->swap_average();
+    if (session_.settings.averages()) executor_->swap_average();
     f();
-    if (session_.settings.spec.ema) executor_->swap_average();
+    if (session_.settings.averages()) executor_->swap_average();
   }
 
   Evaluation evaluate() {
@@ -297,6 +298,7 @@ class Worker : private StepLoop {
                    .epoch = epoch_,
                    .of_epoch = done_,
                    .lr = lr_,
+                   .previous_lr = previous_lr_,
                    .seconds = done_ > 0 ? seconds_ + now_s() - begun_s_ : 0,
                    .skipped_before = skipped_before_,
                    .scaler = scaler_.state(),
@@ -322,6 +324,12 @@ class Worker : private StepLoop {
     epoch_ = from.epoch;
     done_ = from.of_epoch;
     lr_ = from.lr;
+    if (session_.settings.optimizer->uses_previous_lr) {
+      previous_lr_ = from.previous_lr;
+      // Further groups of a changed spec continue like the last one saved.
+      previous_lr_.resize(session_.parameter_groups.rates.size(),
+                          previous_lr_.empty() ? lr_ : previous_lr_.back());
+    }
     seconds_ = from.seconds;
     skipped_before_ = from.skipped_before;
     mean_.read(from);
@@ -345,7 +353,7 @@ class Worker : private StepLoop {
   int64_t updates() const override { return out_.steps - scaler_.skipped(); }
   int64_t interval(int64_t updates) const { return by_step_ ? updates : epoch_; }
   std::span<const OptimizerStep> update(int64_t updates) override {
-    const int64_t k = interval(updates), t = updates + 1;
+    const int64_t t = updates + 1;
     Momenta momenta;
     if (cycles_momentum_)
       momenta = [this, t](int64_t earlier) {
@@ -353,8 +361,8 @@ class Worker : private StepLoop {
       };
     update_.clear();
     for (const ParameterGroup& group : session_.parameter_groups.groups)
-      update_.push_back(session_.settings.optimizer->step(group.settings, t,
-                                                          schedule_->lr(k, group.rate), momenta));
+      update_.push_back(session_.settings.optimizer->step(
+          group.settings, t, lr_of_update(updates, group.rate), momenta));
     return update_;
   }
   // The interval of an update up to the present one; both count from 1. The epoch of earlier ones
@@ -362,6 +370,21 @@ class Worker : private StepLoop {
   int64_t interval_of(int64_t earlier, int64_t present) const {
     if (by_step_ || earlier == present) return interval(earlier - 1);
     return std::min(epoch_, (earlier - 1) / session_.batches.train->steps());
+  }
+  // The learning rate for the update after `updates` updates, as OptimizerType::step() takes it.
+  double lr_of_update(int64_t updates, size_t rate) {
+    if (!session_.settings.optimizer->uses_previous_lr || updates == 0)
+      return schedule_->lr(interval(updates), rate);
+    // Later ones follow steps under way, during which the schedule does not change.
+    return updates == this->updates() ? previous_lr_[rate]
+                                      : schedule_->lr(interval(updates - 1), rate);
+  }
+  // Call it when an update is done, before it counts.
+  void keep_lr() {
+    if (!session_.settings.optimizer->uses_previous_lr) return;
+    previous_lr_.resize(session_.parameter_groups.rates.size());
+    for (size_t i = 0; i < previous_lr_.size(); ++i)
+      previous_lr_[i] = schedule_->lr(interval(updates()), i);
   }
 
   bool next(StepInput& input) override {
@@ -399,6 +422,7 @@ class Worker : private StepLoop {
     if (!result.finite && !result.overflowed) diverged(result, input);
     const double scale = scaler_.scale();
     lr_ = schedule_->lr(interval(updates()));
+    if (!result.overflowed) keep_lr();
     scaler_.update(result.overflowed);
     if (scaler_.skipped_in_a_row() == kMostSkipped) overflows(input, scale);
     ++out_.steps;
@@ -470,6 +494,7 @@ class Worker : private StepLoop {
   std::unique_ptr<StepExecutor> executor_;
   bool by_step_;
   double lr_ = 0;
+  std::vector<double> previous_lr_;  // TrainState::previous_lr
   std::unique_ptr<GroupSchedules> schedule_;
   bool cycles_momentum_;
   GradientScaler scaler_;

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/count.h"
+#include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "spec/excerpt.h"
 
@@ -340,6 +341,21 @@ void check_schedule_effect(const Session& s, Warnings& out) {
                                              : "change its settings, or train longer")});
 }
 
+// Warns of an average of asgd that is the weights to the end: t0 is a million by default.
+void check_average(const Session& s, Warnings& out) {
+  const Choice& optimizer = s.settings.spec.optimizer;
+  if (s.settings.optimizer->average_state(optimizer.settings) < 0 || cut_short(s)) return;
+  if (static_cast<double>(s.length.steps) >
+      s.settings.optimizer->averages_after(optimizer.settings))
+    return;
+  out.push_back(
+      {optimizer.where,
+       fmt::format("`average` has no effect: {} averages weights after step t0 + 1, and the "
+                   "run has {}; set t0 to the step after which weights are to be "
+                   "averaged",
+                   optimizer.what->name, counted(s.length.steps, "step"))});
+}
+
 void check_no_decay(const Session& s, Warnings& out) {
   const auto& groups = s.parameter_groups.groups;
   const bool decays =
@@ -369,6 +385,7 @@ std::vector<Warning> warnings_of(const Session& session, std::optional<int> core
   check_warmup_end(session, out);
   check_warmup_epoch(session, out);
   check_schedule_effect(session, out);
+  check_average(session, out);
   check_no_decay(session, out);
   return out;
 }

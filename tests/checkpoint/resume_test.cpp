@@ -42,6 +42,11 @@ TEST_CASE("the rest of a run has the bits of the whole: optimizers, schedules, s
            {"cores=2", "optimizer={r_adam: {lr: 0.01}}", "schedule={one_cycle: {max_lr: 0.02}}"},
            {"cores=1", "optimizer=adamax", "accumulate=2", "ema=0.9"},
            {"cores=2", "optimizer={rprop: 0.001}", "schedule={exponential: 0.5, warmup: 1}"},
+           {"cores=2", "optimizer={asgd: {lr: 0.1, lambd: 0.1, t0: 2, average: true}}",
+            "schedule={exponential: 0.1}", "parameter_groups={match: 1, lr: 0.2}"},
+           {"cores=1", "optimizer={asgd: {lr: 0.1, lambd: 0.1, t0: 6}}",
+            "schedule={exponential: 0.5, interval: step}",
+            "precision={fp16: {emulate: true, init_scale: 1e9, growth_interval: 3}}"},
            {"cores=1", "optimizer=adadelta", "evaluate.every=2",
             "data.transforms=[{random_crop: {padding: 1}}, to_tensor, {random_erasing: {p: 0.7}}]"},
            {"cores=1", "optimizer=sgd", "data.sampler=weighted",
@@ -74,6 +79,9 @@ TEST_CASE("so it is in every mode, with states that their owners keep, too") {
            {"parallel={ddp: {shard: optimizer}}", "devices=2", "cores=1",
             "optimizer={rprop: 0.001}", "parameter_groups={match: 1, lr: 0.01}"},
            {"parallel={ddp: {shard: optimizer}}", "devices=2", "cores=1", "optimizer=n_adam"},
+           {"parallel={ddp: {shard: optimizer}}", "devices=2", "cores=1",
+            "optimizer={asgd: {lr: 0.1, lambd: 0.1, t0: 2, average: true}}",
+            "schedule={exponential: 0.1}"},
            {pipeline + "deferred_batch_norm: true}}", "cores=1"},
            {pipeline + "data_parallel: 2, processes: true}}", "cores=1"}}) {
     if (!kCanFork && how[0] != "parallel=dp") continue;

@@ -28,6 +28,7 @@ TrainState example() {
   s.scaler = {.scale = 1024, .growth_tracker = 7, .skipped = 8, .skipped_in_a_row = 1};
   s.schedule = {0.5, kInfinite, -1e300};
   s.noise = {-0.25, 1.0 / 3};
+  s.previous_lr = {0.1, 1.0 / 3};
   s.generator = Generator(5);
   s.drawn_by = Generator(6);
   s.metrics_bytes = 345;
@@ -55,6 +56,7 @@ TEST_CASE("a state comes back to the last bit") {
   CHECK(r.scaler.skipped_in_a_row == 1);
   CHECK(r.schedule == s.schedule);
   CHECK(r.noise == s.noise);
+  CHECK(r.previous_lr == s.previous_lr);
   CHECK(r.generator.state() == s.generator.state());
   CHECK(r.drawn_by.state() == s.drawn_by.state());
   CHECK(r.metrics_bytes == 345);

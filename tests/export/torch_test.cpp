@@ -317,6 +317,35 @@ TEST_CASE("ema is an AveragedModel, which is evaluated and saved") {
                  "                averaged.update_parameters(model.module)\n"));
 }
 
+TEST_CASE("averages of asgd are evaluated and saved") {
+  const std::string asgd = "optimizer: {asgd: {lr: 0.1, t0: 100, average: true}}\n";
+  std::string text = spec("evaluate: true\n");
+  const size_t at = text.find("optimizer:");
+  text.replace(at, text.find('\n', at) + 1 - at, asgd);
+  const std::string one = exported(text);
+  CHECK(contains(one, "import copy\n"));
+  CHECK(contains(one, "    optimizer = optim.ASGD(model.parameters(), lr=0.1, t0=100.0)\n"));
+  CHECK(contains(one,
+                 "def averaged(model, optimizer):\n"
+                 "    \"\"\"The model with the optimizer's averages of its weights.\"\"\"\n"
+                 "    out = copy.deepcopy(model)\n"));
+  CHECK(contains(one, "average.copy_(optimizer.state[weight][\"ax\"])\n"));
+  CHECK(contains(one, " = evaluate(averaged(model, optimizer), criterion, test)\n"));
+  CHECK(contains(one, "write_weights(averaged(model, optimizer).state_dict(), arguments.save)\n"));
+  TorchExport query = image_sizes();
+  query.average_every = 8;
+  CHECK_THROWS_WITH_AS(exported(text + "parallel: ddp\n", query),
+                       "the PyTorch program of `local_sgd` has no `average` of the optimizer; "
+                       "export with optimizer.asgd.average=false",
+                       Error);
+  query = image_sizes();
+  query.exchange.shard_states = true;
+  CHECK_THROWS_WITH_AS(exported(text + "parallel: ddp\n", query),
+                       "the PyTorch program of `shard: optimizer` has no `average` of the "
+                       "optimizer; export with optimizer.asgd.average=false",
+                       Error);
+}
+
 TEST_CASE("a program loads weights before it trains and saves them at its end") {
   const std::string one = exported(spec(""));
   CHECK(contains(one,

@@ -102,7 +102,7 @@ TEST_CASE("the first fifty losses in mixed precision are those of PyTorch's auto
 // other orders of summation make.
 TEST_CASE("losses with parameter groups, freezing, schedules and scaled rates are PyTorch's") {
   const golden::Document fixture = golden::read_fixture("parameter_groups");
-  CHECK(at(fixture.root, "cases").items.size() == 3);
+  CHECK(at(fixture.root, "cases").items.size() == 4);
   for (const Node& test : at(fixture.root, "cases").items) {
     CAPTURE(at(at(test, "spec"), "name").text);
     for (const char* workers : {"cores=1", "cores=2"}) {

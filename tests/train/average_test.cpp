@@ -1,6 +1,7 @@
-// `ema`: the average of the weights that evaluations use and the run saves.
+// `ema`, and `average` of asgd: the average of the weights that evaluations use and the run saves.
 #include "graph/formulas/average.h"
 
+#include <algorithm>
 #include <bit>
 #include <sstream>
 #include <string>
@@ -18,6 +19,7 @@ namespace dpt {
 namespace {
 
 const Words kAverage = {"ema=0.8"};
+const Words kAsgd = {"optimizer={asgd: {lr: 0.1, lambd: 0.1, t0: 4, average: true}}"};
 
 std::vector<float> values_of(const std::string& file, const std::string& name) {
   const SafeTensorsFile in(file);
@@ -79,30 +81,71 @@ TEST_CASE("evaluations use the averages, and training goes on with the weights")
 }
 
 TEST_CASE("a model in halves has averages in halves, as in PyTorch") {
-  const Folder folder;
-  const Ran ran = run_spec_in(
-      {.folder = folder.path()}, kFiveSteps,
-      with(kAverage, {"cores=1", "save=false", "precision={bf16: {emulate: true, level: o3}}"}));
-  REQUIRE_MESSAGE(ran.code == 0, ran.err);
-  for (const float x : values_of(folder.file("run/model.safetensors"), "1.weight"))
-    CHECK((std::bit_cast<uint32_t>(x) & 0xFFFFU) == 0);
+  const Words replicas = {"parallel={local_sgd: 2}", "devices=2"};
+  for (const Words& averages : {kAverage, kAsgd, with(kAsgd, replicas)}) {
+    if (!kCanFork && averages.size() > 1) continue;
+    const Folder folder;
+    const Ran ran = run_spec_in(
+        {.folder = folder.path()}, kFiveSteps,
+        with(averages, {"cores=1", "save=false", "precision={bf16: {emulate: true, level: o3}}"}));
+    REQUIRE_MESSAGE(ran.code == 0, ran.err);
+    for (const float x : values_of(folder.file("run/model.safetensors"), "1.weight"))
+      CHECK((std::bit_cast<uint32_t>(x) & 0xFFFFU) == 0);
+  }
 }
 
 TEST_CASE("averages have the same bits in every mode, with states that their owners keep, too") {
   const std::string shards = kFiveSteps + "reproducible: {shards: 4}\nsync_batch_norm: true\n";
-  const Ran one = run_spec(shards, with(kAverage, {"cores=1"}));
-  CHECK(of_epochs(one, "test_loss") != of_epochs(run_spec(shards, {"cores=1"}), "test_loss"));
-  for (const Words& how :
-       std::vector<Words>{{"cores=3"},
-                          {"parallel=dp", "devices=2", "cores=1"},
-                          {"parallel=ddp", "devices=2", "cores=1"},
-                          {"parallel={ddp: {shard: optimizer}}", "devices=4", "cores=1"}}) {
-    if (!kCanFork && how[0].find("ddp") != std::string::npos) continue;
-    CAPTURE(how[0]);
-    const Ran other = run_spec(shards, with(kAverage, how));
-    same(one, other);
-    CHECK(of_epochs(one, "test_loss") == of_epochs(other, "test_loss"));
+  for (const Words& averages : {kAverage, kAsgd}) {
+    const Ran one = run_spec(shards, with(averages, {"cores=1"}));
+    CHECK(of_epochs(one, "test_loss") != of_epochs(run_spec(shards, {"cores=1"}), "test_loss"));
+    for (const Words& how :
+         std::vector<Words>{{"cores=3"},
+                            {"parallel=dp", "devices=2", "cores=1"},
+                            {"parallel=ddp", "devices=2", "cores=1"},
+                            {"parallel={pipeline: {stages: 2, chunks: 1}}", "cores=1"},
+                            {"parallel={ddp: {shard: optimizer}}", "devices=4", "cores=1"}}) {
+      if (!kCanFork && how[0].find("ddp") != std::string::npos) continue;
+      CAPTURE(how[0]);
+      const Ran other = run_spec(shards, with(averages, how));
+      same(one, other);
+      CHECK(of_epochs(one, "test_loss") == of_epochs(other, "test_loss"));
+    }
   }
+}
+
+TEST_CASE("asgd averages the weights after step t0, and with `average` they are the result") {
+  const Straight run(with(kAsgd, {"cores=2"}));
+  const std::string saved = run.folder.file("run/model.safetensors");
+  for (const std::string name : {"1.weight", "1.bias", "5.weight"}) {
+    CAPTURE(name);
+    std::vector<float> average;
+    for (int step = 1; step <= 15; ++step) {
+      const std::vector<float> weight =
+          values_of(checkpoint(run.folder, step) + "/model.safetensors", name);
+      const auto mu = static_cast<float>(1.0 / std::max(1, step - 1 - 4));
+      if (mu == 1) average = weight;
+      for (size_t i = 0; i < weight.size(); ++i) average[i] += (weight[i] - average[i]) * mu;
+      CHECK(values_of(checkpoint(run.folder, step) + "/optimizer.safetensors", name + ".ax") ==
+            average);
+    }
+    CHECK(values_of(saved, name) == average);
+    CHECK(values_of(checkpoint(run.folder, 15) + "/model.safetensors", name) != average);
+  }
+  // Without `average`, training is the same, and the result is the weights.
+  const Straight plain({"cores=2", "optimizer={asgd: {lr: 0.1, lambd: 0.1, t0: 4}}"});
+  CHECK(plain.ran.step_losses() == run.ran.step_losses());
+  CHECK(of_epochs(plain.ran, "test_loss") != of_epochs(run.ran, "test_loss"));
+  CHECK(values_of(plain.folder.file("run/model.safetensors"), "1.weight") ==
+        values_of(checkpoint(run.folder, 15) + "/model.safetensors", "1.weight"));
+}
+
+TEST_CASE("evaluations use one average") {
+  const Ran ran = run_spec(kFiveSteps, with(kAsgd, kAverage));
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(ran.err.find("that of `ema` or that of optimizer 'asgd'; leave `ema` out") !=
+                    std::string::npos,
+                ran.err);
 }
 
 TEST_CASE("a skipped step changes no average, and the first one that is made begins it") {

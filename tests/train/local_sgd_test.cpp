@@ -69,6 +69,7 @@ TEST_CASE("with fixed shards the bits of local_sgd do not depend on a replica's 
            {"optimizer={sgd: {lr: 0.1, momentum: 0.9}}"},
            {"clip_grad_norm=0.5", "accumulate=2"},
            {"optimizer={adam: 0.01}", "ema=0.9", "precision={bf16: {emulate: true, level: o3}}"},
+           {"optimizer={asgd: {lr: 0.1, t0: 2, average: true}}"},
            {"loss={cross_entropy: {weight: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}}"}}) {
     CAPTURE(how[0]);
     const Words all = with({"parallel={local_sgd: 2}", "devices=2", "reproducible.shards=8"}, how);
@@ -84,7 +85,9 @@ TEST_CASE("the rest of a run of local_sgd has the bits of the whole") {
   const Words mode = {"parallel={local_sgd: 2}", "devices=2", "cores=1"};
   for (const Words& more : std::vector<Words>{
            {"optimizer={sgd: {lr: 0.1, momentum: 0.9}}"},
-           {"optimizer={adam: 0.01}", "ema=0.9", "cores=2", "evaluate.every_steps=4"}}) {
+           {"optimizer={adam: 0.01}", "ema=0.9", "cores=2", "evaluate.every_steps=4"},
+           {"optimizer={asgd: {lr: 0.1, lambd: 0.1, t0: 2, average: true}}",
+            "schedule={exponential: 0.1}"}}) {
     CAPTURE(more[0]);
     const Words how = with(mode, more);
     const Folder folder;

@@ -124,6 +124,7 @@ TEST_CASE("each warning has its golden text") {
   add("a warm-up of one epoch", spec_with(), {"schedule={cosine_annealing: {}, warmup: 1}"});
   add("a schedule that never begins to change", spec_with(), {"schedule={step: 30}"});
   add("a schedule of rprop", spec_with(), {"schedule={step: 3}", "optimizer=rprop"});
+  add("an average that never begins", spec_with(), {"optimizer={asgd: {average: true}}"});
   add("a schedule of a single epoch", spec_with(), {"schedule=cosine_annealing", "epochs=1"});
   const auto add_csv = [&](const std::string& title, const std::string& yaml,
                            const std::string& csv) {

@@ -24,7 +24,7 @@ CpuUpdate::CpuUpdate(const CpuWorker& worker, const BindingTable& bindings,
   own_states_.emplace(worker.share, session.settings.states(),
                       static_cast<float>(session.settings.optimizer->initial_state(
                           session.settings.spec.optimizer.settings)));
-  if (!session.settings.spec.ema) return;
+  if (!session.settings.averages()) return;
   float* const weights = worker.buffers.weights();  // averages start from these
   for (size_t p = 0; p < worker.share.size(); ++p)
     std::copy(weights + worker.share[p].begin, weights + worker.share[p].end,
@@ -67,7 +67,7 @@ void CpuUpdate::run(const StepInput& input, double clip_scale, int bucket) {
       if (state_names_[i].empty()) continue;  // a slot without a name has no buffer
       args.state[i] = state_of(static_cast<int>(buffer++), p);
     }
-    if (decay) average_ = state_of(session.settings.average_state(), p);
+    if (session.settings.averages()) average_ = state_of(session.settings.average_state(), p);
     if (worker_.share[p].gradient_instruction < 0)
       update_stored(worker_.share[p], args, input);
     else
@@ -95,7 +95,10 @@ void CpuUpdate::swap_average() {
 
 // Averages follow the update tile by tile, while the weights are in the cache.
 void CpuUpdate::apply(const UpdateArgs& args, const StepInput& input) const {
-  if (!worker_.session.settings.spec.ema) return update_range(args, input);
+  const bool ema = worker_.session.settings.spec.ema.has_value();
+  const bool pure = worker_.session.precision.policy.level == PrecisionPolicy::Level::pure;
+  const bool rounds = pure && average_ != nullptr;
+  if (!ema && !rounds) return update_range(args, input);
   constexpr size_t kTile = 4096;
   UpdateArgs tile = args;
   for (size_t at = args.begin; at < args.end; at = tile.end) {
@@ -103,9 +106,8 @@ void CpuUpdate::apply(const UpdateArgs& args, const StepInput& input) const {
     tile.end = std::min(args.end, at + kTile);
     update_range(tile, input);
     const size_t count = tile.end - at;
-    simd_kernels().average(average_ + at, args.weight + at, average_rate_, count);
-    if (worker_.session.precision.policy.level == PrecisionPolicy::Level::pure)
-      round_weights(worker_.session.precision.policy.half, average_ + at, count);
+    if (ema) simd_kernels().average(average_ + at, args.weight + at, average_rate_, count);
+    if (rounds) round_weights(worker_.session.precision.policy.half, average_ + at, count);
   }
 }
 

@@ -37,8 +37,9 @@ void WeightAverage::run() {
   const Session& session = worker_.session;
   const bool pure = session.precision.policy.level == PrecisionPolicy::Level::pure;
   for (size_t i = 0; i < averaged_.size(); ++i) {
-    const bool ema = session.settings.spec.ema && i + 1 == averaged_.size();
-    average(averaged_[i], parameters_, pure && (i == 0 || ema));
+    const bool weights = i == 0 || (session.settings.averages() &&
+                                    static_cast<int>(i) - 1 == session.settings.average_state());
+    average(averaged_[i], parameters_, pure && weights);
   }
   for (const UpdateRange& range : buffers_) average(averaged_[0], range, false);
   for (const UpdateRange& range : copied_)

@@ -310,20 +310,28 @@ void GpuUpdate::update() {
         },
         kind_);
   }
-  if (session_.settings.spec.ema) update_average(half);
+  if (session_.settings.averages()) update_average(half);
 }
 
 void GpuUpdate::update_average(int half) {
-  size_t before = 0;  // elements of the pieces
+  const std::optional<double>& decay = session_.settings.spec.ema;
+  if (!decay && half == 0) return;  // the optimizer has averaged them
+  size_t before = 0;                // elements of the pieces
   for (const Bucket& p : pieces_) {
-    launch(context_.stream,
-           cuda::Average{
-               .state = context_.state,
-               .average = state_of(static_cast<size_t>(session_.settings.average_state()), before),
-               .weight = reinterpret_cast<float*>(weights_.data()) + p.begin,
-               .decay = *session_.settings.spec.ema,
-               .half = half},
-           static_cast<int64_t>(p.count()));
+    float* const average = state_of(static_cast<size_t>(session_.settings.average_state()), before);
+    const auto count = static_cast<int64_t>(p.count());
+    if (decay)
+      launch(context_.stream,
+             cuda::Average{.state = context_.state,
+                           .average = average,
+                           .weight = reinterpret_cast<float*>(weights_.data()) + p.begin,
+                           .decay = *decay,
+                           .half = half},
+             count);
+    else
+      launch(context_.stream,
+             cuda::Map<cuda::RoundToHalf, float>{cuda::RoundToHalf{half == 1}, average, average},
+             count);
     before += p.count();
   }
 }

@@ -76,7 +76,7 @@ class GpuUpdate {
   void decide_update(size_t step, const std::byte* loss);
   void update();
   void update_average(int half);  // half: see cuda::UpdateBuffers
-  // With `ema`: enqueues the exchange of the weights of this GPU's pieces with their averages.
+  // With averages: enqueues the exchange of the weights of this GPU's pieces with their averages.
   void swap_average();
 
   // Bytes of all optimizer states of one GPU.

@@ -6,6 +6,7 @@
 #include "graph/formulas/optimizers/adagrad.h"
 #include "graph/formulas/optimizers/adam.h"
 #include "graph/formulas/optimizers/adamax.h"
+#include "graph/formulas/optimizers/asgd.h"
 #include "graph/formulas/optimizers/n_adam.h"
 #include "graph/formulas/optimizers/r_adam.h"
 #include "graph/formulas/optimizers/rms_prop.h"
@@ -20,7 +21,7 @@ struct OptimizerList {
 };
 
 using Optimizers =
-    OptimizerList<Sgd, Adam, RmsProp, Adagrad, Adadelta, Adamax, NAdam, RAdam, Rprop>;
+    OptimizerList<Sgd, Adam, RmsProp, Adagrad, Adadelta, Adamax, NAdam, RAdam, Rprop, Asgd>;
 
 // Index of a formula, such as Sgd<float>, in the table.
 template <template <class> class A, class T, template <class> class... F>

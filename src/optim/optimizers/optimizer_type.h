@@ -42,8 +42,8 @@ class TorchArguments {
 //     optimizer's arguments in PyTorch to a KeyTable or to TorchArguments, lr first;
 //   std::vector<std::string> states(bool cycles_momentum) const;
 //   step(int64_t t, double lr, const Momenta& momenta) const, returning a formula's scalars.
-// Optional: double weight_decay, double initial_state() const, and static constexpr bool
-// kHasMomentum.
+// Optional: double weight_decay, double initial_state() const, int average_state() const with
+// double averages_after() const, and static constexpr bool kHasMomentum and kUsesPreviousLr.
 template <class Settings>
 OptimizerType optimizer_type(std::string_view name, std::string_view summary) {
   OptimizerType type{registry_entry<Settings>(name, summary)};
@@ -76,6 +76,20 @@ OptimizerType optimizer_type(std::string_view name, std::string_view summary) {
   type.torch = [](const std::any& s) {
     return Settings::keys(TorchArguments<Settings>(std::any_cast<const Settings&>(s))).str();
   };
+  type.average_state = [](const std::any& s) {
+    if constexpr (requires(const Settings& c) { c.average_state(); })
+      return std::any_cast<const Settings&>(s).average_state();
+    else
+      return -1;
+  };
+  type.averages_after = [](const std::any& s) {
+    if constexpr (requires(const Settings& c) { c.averages_after(); })
+      return std::any_cast<const Settings&>(s).averages_after();
+    else
+      return 0.0;
+  };
+  if constexpr (requires { Settings::kUsesPreviousLr; })
+    type.uses_previous_lr = Settings::kUsesPreviousLr;
   if constexpr (requires { Settings::kHasMomentum; }) type.has_momentum = Settings::kHasMomentum;
   return type;
 }

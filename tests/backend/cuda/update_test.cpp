@@ -120,6 +120,9 @@ TEST_CASE("optimizers update as the CPU's do") {
                                      .step_size_max = 0.5,
                                      .first_step = first},
               2, clip);
+    for (const double mu : {1.0, 0.25})
+      compare(formula::Asgd<double>{.eta = 0.1, .keep = 0.99, .mu = mu, .weight_decay = 0.1}, 1,
+              clip);
   }
 }
 

@@ -1,4 +1,5 @@
-// `ema` on fake GPUs: the averages of CPUs, checkpoints, and what is refused there.
+// `ema`, and `average` of asgd, on fake GPUs: the averages of CPUs, checkpoints, and what is
+// refused there.
 #include <sstream>
 #include <string>
 #include <vector>
@@ -72,6 +73,40 @@ TEST_CASE("a GPU evaluates and saves the averages that a CPU does" * doctest::sk
         CHECK(std::abs(x[i] - y[i]) <= 1e-4F);  // kSameNumbers of numbers up to 5
     }
   }
+}
+
+const Words kAsgd = {"optimizer={asgd: {lr: 0.05, t0: 2, average: true}}"};
+
+TEST_CASE("a GPU evaluates and saves the averages of asgd that a CPU does") {
+  Fleet gpus;
+  const Ran gpu = run_spec(kImages, with(kAsgd, {"device=cuda"}), gpus.opener());
+  const Ran cpu = run_spec(kImages, with(kAsgd, {"device=cpu", "cores=1"}));
+  agree(gpu, cpu, kSameNumbers);
+  const auto a = test_losses(gpu), b = test_losses(cpu);
+  REQUIRE(a.size() == 2);
+  REQUIRE(b.size() == 2);
+  for (size_t i = 0; i < a.size(); ++i)
+    CHECK(std::abs(a[i] - b[i]) <= kSameNumbers * std::abs(b[i]));
+  const Ran plain = run_spec(kImages, {"device=cpu", "cores=1", "optimizer={asgd: 0.05}"});
+  CHECK(test_losses(plain) != b);
+}
+
+TEST_CASE("a model in halves has averages of asgd in halves on a GPU") {
+  const Folder folder;
+  Fleet gpus;
+  const Ran ran = run_spec_in(
+      {folder.path()}, kImages,
+      with(kAsgd, {"device=cuda", "save=false", "precision={bf16: {level: o3}}"}), gpus.opener());
+  REQUIRE_MESSAGE(ran.code == 0, ran.err);
+  const SafeTensors saved = SafeTensors::read(folder.file("run/model.safetensors"));
+  int seen = 0;
+  for (const auto& e : saved.entries()) {
+    if (!e.name.ends_with(".weight")) continue;
+    ++seen;
+    const auto* const x = reinterpret_cast<const uint32_t*>(e.data);
+    for (int64_t i = 0; i < e.desc.shape.elements(); ++i) CHECK((x[i] & 0xFFFFU) == 0);
+  }
+  CHECK(seen > 3);
 }
 
 TEST_CASE("a GPU's run goes on with its averages" * doctest::skip(!kCanFork)) {

@@ -43,6 +43,7 @@ TEST_CASE("a GPU trains to the CPU's numbers: layers, optimizers, uneven batches
   compare(kMlp, {"optimizer={n_adam: {lr: 0.01, weight_decay: 0.1}}", "clip_grad_norm=0.5"});
   compare(kMlp, {"optimizer={r_adam: {lr: 0.01, decoupled_weight_decay: true}}"});
   compare(kMlp, {"optimizer={rprop: {lr: 0.001, step_sizes: [1e-5, 0.01]}}"});
+  compare(kMlp, {"optimizer={asgd: {lr: 0.1, t0: 2, weight_decay: 0.1, average: true}}"});
   compare(kMlp, {"accumulate=3"});
   compare(kMlp, {"schedule={step: {step_size: 1, gamma: 0.5}}"});
   // What the loss divides by is the sum of the targets' weights, known before the first gradient.
@@ -59,6 +60,17 @@ TEST_CASE("a GPU trains parameter groups to the CPU's numbers, also while steps 
   how.back() = "optimizer={sgd: {lr: 0.1, momentum: 0.9, weight_decay: 0.1, nesterov: true}}";
   compare(kMlp, how);
   // Some steps are skipped, so formulas of several updates are sent for each step.
+  how.emplace_back("precision={fp16: {lists: cuda, emulate: true, init_scale: 67108864}}");
+  compare(kMlp, how, 0.02);
+}
+
+// Each step takes the rate of the one before it, which may belong to the epoch before.
+TEST_CASE("a GPU gives asgd the CPU's rates, also while steps are unsure") {
+  std::vector<std::string> how = {"optimizer={asgd: {lr: 0.5, lambd: 0.1}}",
+                                  "schedule={exponential: 0.1}"};
+  compare(kMlp, how);
+  how.back() = "schedule={exponential: 0.5, interval: step}";
+  compare(kMlp, how);
   how.emplace_back("precision={fp16: {lists: cuda, emulate: true, init_scale: 67108864}}");
   compare(kMlp, how, 0.02);
 }

@@ -79,6 +79,9 @@ TEST_CASE("a GPU's run goes on where it was: many steps as a graph, images, sche
   goes_on({"optimizer={adagrad: {initial_accumulator_value: 0.1}}",
            "schedule={reduce_on_plateau: {patience: 0, threshold: 0.5}}", "epochs=3"},
           11);
+  goes_on({"optimizer={asgd: {lr: 0.1, lambd: 0.1, t0: 2, average: true}}",
+           "parameter_groups={match: 1, lr: 0.2}", "schedule={exponential: 0.1}", "epochs=3"},
+          11);
 }
 
 // Weights of 36 MB and states of twice that, which are copied in several pieces.

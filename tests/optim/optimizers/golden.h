@@ -86,6 +86,8 @@ class Trainer {
     }
   }
 
+  const std::vector<double>& state(size_t s) const { return states_[s]; }
+
  private:
   const OptimizerType& type_;
   std::any options_;
@@ -141,14 +143,18 @@ inline int check_golden_optimizer(std::string_view name) {
     const double lr = type.lr(options);
     const std::unique_ptr<Schedule> schedule =
         schedule_of(c, lr, static_cast<int64_t>(recorded.back()));
+    const bool cycles = schedule && schedule->momentum(0);
     Momenta momenta;
-    if (schedule) momenta = [&](int64_t step) { return *schedule->momentum(step - 1); };
-    Trainer trainer(type, options, schedule != nullptr);
+    if (cycles) momenta = [&](int64_t step) { return *schedule->momentum(step - 1); };
+    Trainer trainer(type, options, cycles);
+    const Node* const averages = find(c, "averages");
     Weights w = initial;
     size_t next = 0;
     for (int64_t t = 1; next < recorded.size(); ++t) {
       loss = 0;
-      trainer.step(w, net_gradient(w, samples, loss), schedule ? schedule->lr(t - 1) : lr, momenta);
+      const int64_t scheduled = type.uses_previous_lr ? std::max<int64_t>(t - 2, 0) : t - 1;
+      trainer.step(w, net_gradient(w, samples, loss), schedule ? schedule->lr(scheduled) : lr,
+                   momenta);
       if (static_cast<double>(t) != recorded[next]) continue;
       CAPTURE(t);
       // The gate of 1e-9: roundings of 1e-16 a step, which these cases do not let grow (they were
@@ -157,6 +163,10 @@ inline int check_golden_optimizer(std::string_view name) {
       REQUIRE(expected.size() == w.size());
       for (size_t i = 0; i < w.size(); ++i) CHECK(near(w[i], expected[i]));
       CHECK(near(loss, number(at(c, "losses").items[next])));
+      if (averages) {
+        const std::vector<double> average = numbers(averages->items[next]);
+        for (size_t i = 0; i < w.size(); ++i) CHECK(near(trainer.state(0)[i], average[i]));
+      }
       ++next;
     }
   }

@@ -78,7 +78,7 @@ OptimizerStep drawn_step(Numbers& n) {
   const auto yes = [&] { return below(n, 2) == 1; };
   const double decay = yes() ? 0.1 : 0;
   const double momentum = yes() ? 0.9 : 0;
-  switch (below(n, 8)) {
+  switch (below(n, 9)) {
     case 0:
       return formula::Sgd<double>{.lr = 0.1,
                                   .momentum = momentum,
@@ -119,7 +119,13 @@ OptimizerStep drawn_step(Numbers& n) {
                                     .maximize = yes(),
                                     .first_step = yes()};
     case 5:
+      return formula::Asgd<double>{.eta = 0.1,
+                                   .keep = 0.99,
+                                   .mu = yes() ? 0.25 : 1,
+                                   .weight_decay = decay,
+                                   .maximize = yes()};
     case 6:
+    case 7:
       return drawn_relative_of_adam(n, yes(), decay, yes());
     default:
       return formula::Adadelta<double>{.lr = 1,

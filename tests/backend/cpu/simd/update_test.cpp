@@ -363,6 +363,25 @@ TEST_CASE("rprop") {
   }
 }
 
+TEST_CASE("asgd") {
+  const auto asgd = [](auto type, int t) {
+    using T = decltype(type);
+    return formula::Asgd<T>{.eta = T(0.01),
+                            .keep = T(1 - 1e-4),
+                            .mu = T(1.0 / std::max(1, t - 5)),
+                            .weight_decay = T(0.1),
+                            .maximize = t % 2 == 0};
+  };
+  for (const SimdKernels* kernels : isas_of_this_cpu()) {
+    CAPTURE(kernels->name);
+    CHECK(worst_of_training(
+              1, 0, [&](const UpdateArgs& args, int t) { update(*kernels, args, asgd(0.0F, t)); },
+              [&](Reference& r, size_t i, double g, int t) {
+                formula::asgd(asgd(0.0, t), r.weight[i], r.state[0][i], g);
+              }) < kRoundings);
+  }
+}
+
 TEST_CASE("the gradient is scaled, limited and stored before the update") {
   for (const SimdKernels* kernels : isas_of_this_cpu()) {
     CAPTURE(kernels->name);
