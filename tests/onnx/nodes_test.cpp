@@ -130,6 +130,7 @@ TEST_CASE("every layer, loss and optimizer has an ONNX case, or ONNX has no such
       "rms_prop",
       "adadelta",
       "rprop",
+      "asgd",
       "conv1d",
       "relu6",
       "mish",
