@@ -167,7 +167,11 @@ TEST_CASE("hosts of GPUs: all find the same value that is not finite") {
   const HostRun one = run_on(kMlp, words, {.ranks = {2}}),
                 several = run_on(kMlp, words, {.ranks = {1, 1}});
   REQUIRE(has(one.errors[0], "is the first that is not finite"));
-  CHECK(several.errors == std::vector<std::string>(2, one.errors[0]));
+  // Who hears first that the other host has ended says nothing.
+  std::vector<std::string> said = several.errors;
+  std::erase(said, "");
+  REQUIRE(!said.empty());
+  for (const std::string& error : said) CHECK(error == one.errors[0]);
 }
 
 TEST_CASE("hosts of GPUs: a GPU that fails ends the run on all hosts") {
