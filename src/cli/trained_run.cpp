@@ -62,11 +62,17 @@ bool names_run(const std::string& given) {
 
 TrainedRun load(const TrainedRunArgument& argument) {
   TrainedRun out;
+  std::error_code error;
+  if (!argument.run.empty() && !fs::exists(argument.run, error) && !names_run(argument.run))
+    fail(
+        Fault::data,
+        "{} is neither a run directory, nor the name of a run in runs/, nor a spec; `dptrain runs` "
+        "lists the runs",
+        argument.run);
   SpecArgument spec{.path = argument.run, .overrides = argument.overrides};
   if (argument.run.empty() || names_run(argument.run)) {
     out.folder = find_run(argument.run);
     spec.path = out.folder + "/spec.resolved.yaml";
-    std::error_code error;
     if (!fs::exists(spec.path, error))
       fail(Fault::data, "{} does not exist; name the run's spec instead of the run", spec.path);
   }
