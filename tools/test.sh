@@ -173,7 +173,9 @@ if $tsan; then
   export TSAN_OPTIONS="halt_on_error=1:log_path=$reports:suppressions=$here/tools/tsan.supp"
 fi
 export DPT_SLOWEST=10
-run meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier "$slow" "${rest[@]}"
+# One more than there are cores, since some tests mostly wait for the processes that they start.
+run meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier "$slow" \
+  --num-processes $(($(nproc) + 1)) "${rest[@]}"
 status=$?
 if $dry_run; then exit 0; fi
 if $tsan; then cat "$reports".* 2>/dev/null; fi
