@@ -63,7 +63,9 @@ bool names_run(const std::string& given) {
 TrainedRun load(const TrainedRunArgument& argument) {
   TrainedRun out;
   std::error_code error;
-  if (!argument.run.empty() && !fs::exists(argument.run, error) && !names_run(argument.run))
+  // A spec that is not here may be one of the installation's.
+  if (!argument.run.empty() && !argument.run.ends_with(".yaml") &&
+      !fs::exists(argument.run, error) && !names_run(argument.run))
     fail(
         Fault::data,
         "{} is neither a run directory, nor the name of a run in runs/, nor a spec; `dptrain runs` "

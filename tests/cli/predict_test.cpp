@@ -88,6 +88,8 @@ TEST_CASE("predict refuses what does not fit, before it computes anything") {
   CHECK(has(predict(folder, {"t"}).err, "name a run and at least one file of samples"));
   CHECK(has(predict(folder, {"none", "new.csv"}).err,
             "none is neither a run directory, nor the name of a run in runs/, nor a spec"));
+  // Specs of this ending may be installed ones, so their reader says what is wrong.
+  CHECK(has(predict(folder, {"none.yaml", "new.csv"}).err, "none.yaml cannot be opened"));
   CHECK(has(predict(folder, {"t", "none.csv"}).err, "none.csv cannot be opened"));
   folder.write("wide.csv", "1,2,3,4,5\n");
   const Finished wide = predict(folder, {"t", "wide.csv"});
