@@ -23,7 +23,7 @@ MOST_LINES = 4500  # so that the last one to be compiled does not take long
 NO_NAMES = {'TEST_CASE', 'TEST_CASE_TEMPLATE', 'TYPE_TO_STRING', 'static_assert', 'alignas', 'catch', 'decltype',
             'noexcept'}
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-# What is not code: comments and literals. A quote between two digits only separates them.
+# Comments and literals, which are not code. A quote between two digits separates them and begins no literal.
 LITERAL = (r'(R"(\w*)\(.*?\)\2"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*.*?\*/)')
 
 
@@ -101,12 +101,7 @@ class File:
         # All names of that namespace would be in the unit's other files, too.
         self.alone = bool(re.search(r'\busing namespace (?!std\b)', text))
         self.used = set(re.findall(r'(?<![\w.:])[A-Za-z_]\w*', text))
-        self.free = set()
-        if path.endswith('.cpp'):
-            # A method may call another by its bare name, which only its class declares.
-            header = path[:-len('cpp')] + 'h'
-            methods = File(header).used if os.path.exists(header) else set()
-            self.free = self.own - members(text) - methods
+        self.free = self.own - members(text)
 
 
 class Unit:
@@ -157,6 +152,9 @@ def read(paths, headers):
     out = [File(os.path.realpath(p)) for p in paths]
     for file in out:
         file.headers = headers.closure(file, set())
+        # A method may call another by its bare name, which only its class declares.
+        if header := headers.files.get(re.sub('cpp$', 'h', file.path)):
+            file.free -= header.used
     return out
 
 

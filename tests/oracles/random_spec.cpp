@@ -43,7 +43,8 @@ class SpecMaker : private RandomNumbers {
     batch_norm_ = kind_ != 1 && kind_ != 6;
     if (batch_norm_) batch_size_ = std::max(batch_size_, least_samples());
   }
-  // Of a batch. A mode may divide it into four replicas or chunks; each needs two.
+  // The fewest samples of a batch with batch norm. A mode may divide the batch into four replicas
+  // or chunks, and each of them needs two samples.
   int64_t least_samples() const { return std::max<int64_t>(8, 2 * accumulate_); }
 
   std::string dataset() {
