@@ -62,17 +62,17 @@ bool names_run(const std::string& given) {
 
 TrainedRun load(const TrainedRunArgument& argument) {
   TrainedRun out;
+  const bool run = argument.run.empty() || names_run(argument.run);
   std::error_code error;
   // A spec that is not here may be one of the installation's.
-  if (!argument.run.empty() && !argument.run.ends_with(".yaml") &&
-      !fs::exists(argument.run, error) && !names_run(argument.run))
+  if (!run && !argument.run.ends_with(".yaml") && !fs::exists(argument.run, error))
     fail(
         Fault::data,
         "{} is neither a run directory, nor the name of a run in runs/, nor a spec; `dptrain runs` "
         "lists the runs",
         argument.run);
   SpecArgument spec{.path = argument.run, .overrides = argument.overrides};
-  if (argument.run.empty() || names_run(argument.run)) {
+  if (run) {
     out.folder = find_run(argument.run);
     spec.path = out.folder + "/spec.resolved.yaml";
     if (!fs::exists(spec.path, error))
