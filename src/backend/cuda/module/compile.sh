@@ -1,9 +1,9 @@
 #!/bin/sh
-# compile.sh LOG NVCC ARGUMENTS...: compiles own kernels. The report of ptxas on registers and shared memory
-# goes to LOG, which is printed if the compilation fails.
+# compile.sh LOG NVCC ARGUMENTS...: compiles own kernels. LOG gets the report of ptxas on registers and shared memory;
+# warnings and errors are printed as well.
 log=$1
 shift
-"$@" 2>"$log" && exit
+"$@" 2>"$log"
 status=$?
-grep -v '^ptxas info' "$log" >&2
+grep -vE '^ptxas info|^ +[0-9]+ bytes stack frame|^$' "$log" >&2
 exit $status
