@@ -14,4 +14,7 @@ std::string program_folder();
 // in: PREFIX/share/dptrain/NAME for PREFIX/bin/dptrain. Empty if there is none.
 std::string installed_file(std::string_view name);
 
+// How to build again, after `packages` are installed, with what they bring: a part of a message.
+std::string build_again_with(std::string_view packages);
+
 }  // namespace dpt

@@ -113,15 +113,13 @@ int run_doctor(const std::vector<std::string>& words) {
   const Bf16Probe& bf16 = bf16_probe();
   line(bf16.faster(), "bf16", text_of(bf16));
   line(!onednn_kernels().empty(), "oneDNN",
-       onednn_kernels().empty() ? "built without; install libdnnl-dev and build again"
+       onednn_kernels().empty() ? "built without; " + build_again_with("libdnnl-dev")
                                 : "for matrix products where dptrain has no kernel of its own");
   for (const auto& [has, name, package] : {std::tuple(reads_jpeg(), "JPEG", "libjpeg62-turbo-dev"),
                                            {reads_png(), "PNG", "libpng-dev"},
                                            {reads_webp(), "WebP", "libwebp-dev"},
                                            {reads_tiff(), "TIFF", "libtiff-dev"}})
-    line(has, name,
-         has ? "for folders of images"
-             : fmt::format("built without; install {} and build again", package));
+    line(has, name, has ? "for folders of images" : "built without; " + build_again_with(package));
   line(true, "memory", fmt::format("{} MiB usable", usable_memory() / kMiB));
   cuda_lines();
   link_lines();

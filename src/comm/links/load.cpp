@@ -107,7 +107,8 @@ LoadedLinkModule load(const Backend& b) {
     if (out.problem.empty()) out.problem = std::move(found.problem);
   }
   if (out.problem.empty())
-    out.problem = fmt::format("built without; install {} and build again", b.packages);
+    out.problem =
+        fmt::format("{} was not built; {}", b.files.front(), build_again_with(b.packages));
   return out;
 }
 

@@ -55,7 +55,9 @@ TEST_CASE("doctor says whether hosts can be connected, and what to do") {
                                       std::filesystem::path(loaded.path).filename().string(),
                                       loaded.module->build())));
     } else {
-      CHECK(own.starts_with(mark + "built without; install lib"));
+      CHECK(own.starts_with(mark + "libdptrain_"));
+      CHECK(has(own, ".so was not built; install lib"));
+      CHECK(own.ends_with(", then: meson setup --reconfigure build && ninja -C build"));
     }
   }
 }

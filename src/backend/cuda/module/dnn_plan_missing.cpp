@@ -14,7 +14,7 @@ Dnn& Dnn::instance() {
 Dnn::Dnn() = default;
 std::string Dnn::problem() const {
   return "libdptrain_cuda.so was built without cudnn_frontend's headers; fetch them with "
-         "tools/setup.sh --cuda and build again";
+         "tools/cudnn_frontend.sh, then: meson setup --reconfigure build && ninja -C build";
 }
 std::string Dnn::version() const { return ""; }
 void* Dnn::make_handle() { missing(); }
