@@ -10,8 +10,8 @@ struct MnistFiles {
   static KeyTable<MnistFiles> keys() {
     return KeyTable<MnistFiles>().path(
         "path", &MnistFiles::path,
-        "folder of the four files; none: searched in $DPTRAIN_DATA, datasets/, "
-        "../shared/datasets and the user's cache");
+        "folder of the four files; none: searched in $DPTRAIN_DATA, datasets/ "
+        "and the user's cache");
   }
 };
 

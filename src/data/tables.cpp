@@ -43,8 +43,6 @@ std::vector<std::string> folders_of(const std::string& name, const std::string& 
   }
   const fs::path here = folder.empty() ? "." : folder;
   for (const fs::path& parent : {here, here / "..", fs::path(".")}) add_names(parent / "datasets");
-  for (const fs::path& parent : {here / "..", here / ".." / "..", fs::path("..")})
-    add_names(parent / "shared" / "datasets");
   if (const std::string cache = cache_folder(); !cache.empty()) add_names(cache);
   return out;
 }

@@ -60,9 +60,8 @@ void take_first(Dataset& dataset, int64_t samples);
 // Finds the files of a named data set, each plain or with .gz, all in one folder; a folder that
 // lacks them may have a complete set of `others` instead. Searches `given` if it is not empty;
 // otherwise $DPTRAIN_DATA, then datasets/ in the spec's `folder`, in its parent and in the working
-// directory, then ../shared/datasets, then the user's cache. The folder's name may be spelled with
-// _, with -, or without. Throws Error{data} that lists every folder tried and says how to fetch the
-// data set.
+// directory, then the user's cache. The folder's name may be spelled with _, with -, or without.
+// Throws Error{data} that lists every folder tried and says how to fetch the data set.
 std::vector<std::string> find_files(const std::string& name, const std::string& given,
                                     const std::string& folder,
                                     const std::vector<std::string>& files,

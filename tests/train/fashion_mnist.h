@@ -29,7 +29,7 @@ inline std::string fashion_mnist() {
   } catch (const Error& e) {
     REQUIRE(e.fault() == Fault::data);
   }
-  std::vector<fs::path> places = {root / "datasets", root / "../shared/datasets"};
+  std::vector<fs::path> places = {root / "datasets"};
   if (const char* data = std::getenv("DPTRAIN_DATA"))  // NOLINT(concurrency-mt-unsafe)
     places.insert(places.end(), {fs::path(data), fs::path(data) / ".."});
   for (const fs::path& place : places)

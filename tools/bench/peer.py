@@ -27,8 +27,7 @@ def read_idx(path):
 def data_folder(given):
     """--data, else $DPTRAIN_DATA, else the folders where tools/ puts it."""
     root = HERE.parent.parent
-    roots = [os.environ.get("DPTRAIN_DATA"), root / "datasets", root.parent / "shared/datasets"]
-    roots = [given] if given else roots
+    roots = [given] if given else [os.environ.get("DPTRAIN_DATA"), root / "datasets"]
     for each in roots:
         for folder in [pathlib.Path(each), pathlib.Path(each) / "fashion-mnist"] if each else []:
             if list(folder.glob("train-images-idx3-ubyte*")):

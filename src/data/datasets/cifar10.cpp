@@ -13,8 +13,8 @@ struct Cifar10 {
   static KeyTable<Cifar10> keys() {
     return KeyTable<Cifar10>().path(
         "path", &Cifar10::path,
-        "folder of the files or of their archive; none: searched in $DPTRAIN_DATA, "
-        "datasets/, ../shared/datasets and the user's cache");
+        "folder of the files or of their archive; none: searched in $DPTRAIN_DATA, datasets/ "
+        "and the user's cache");
   }
 };
 

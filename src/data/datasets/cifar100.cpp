@@ -16,8 +16,8 @@ struct Cifar100 {
   static KeyTable<Cifar100> keys() {
     return KeyTable<Cifar100>()
         .path("path", &Cifar100::path,
-              "folder of the files or of their archive; none: searched in $DPTRAIN_DATA, "
-              "datasets/, ../shared/datasets and the user's cache")
+              "folder of the files or of their archive; none: searched in $DPTRAIN_DATA, datasets/ "
+              "and the user's cache")
         .choice("labels", &Cifar100::labels, {"fine", "coarse"},
                 "the 100 fine classes or the 20 coarse ones");
   }

@@ -19,8 +19,8 @@ struct TinyShakespeare : TextWindows {
   static KeyTable<TinyShakespeare> keys() {
     KeyTable<TinyShakespeare> table;
     table.path("path", &TextWindows::path,
-               "folder of input.txt; none: searched in $DPTRAIN_DATA, datasets/, "
-               "../shared/datasets and the user's cache");
+               "folder of input.txt; none: searched in $DPTRAIN_DATA, datasets/ "
+               "and the user's cache");
     add_keys(table);
     return table;
   }
