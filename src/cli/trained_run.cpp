@@ -1,7 +1,10 @@
 #include "cli/trained_run.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
+
+#include <fmt/format.h>
 
 #include "base/fail.h"
 #include "base/files.h"
@@ -9,6 +12,7 @@
 #include "base/units.h"
 #include "cli/run_argument.h"
 #include "session/load_data.h"
+#include "spec/changes.h"
 #include "train/best_weights.h"
 #include "train/reporter.h"
 #include "train/run_directories.h"
@@ -25,6 +29,30 @@ std::string newest_run_of(const Spec& spec) {
   if (run == folder && holds_run(run))
     print_stderr("{} is a run of dptrain 0.1.0, which did not number its runs\n", run);
   return run;
+}
+
+bool is_overridden(const std::string& key, const std::vector<std::string>& overrides) {
+  return std::ranges::any_of(overrides, [&](const std::string& o) {
+    const std::string given = key_of_main_value(o.substr(0, o.find('=')), registries());
+    return key == given || key.starts_with(given + ".") || key.starts_with(given + "[");
+  });
+}
+
+// A spec stands for the newest run of its name, which another version of the spec may have trained:
+// names the keys in which they differ, but not those that the user overrides now.
+void warn_of_other_spec(const TrainedRun& run, const TrainedRunArgument& argument) {
+  const std::string folder = fs::path(run.weights).parent_path().string();
+  const std::string trained = folder + "/spec.resolved.yaml";
+  std::error_code error;
+  if (!fs::exists(trained, error)) return;
+  std::string lines;
+  for (const SpecChange& c :
+       spec_changes(read_file(trained, 16 * kMiB), to_yaml(run.loaded.tree), registries()))
+    if (c.key != "out" && c.now != "auto" && !is_overridden(c.key, argument.overrides))
+      lines += fmt::format("  {}: {} in the run, {} in the spec\n", c.key, c.before, c.now);
+  if (!lines.empty())
+    print_stderr("warning: {} was trained with other settings than {}:\n{}", folder, argument.run,
+                 lines);
 }
 
 }  // namespace
@@ -80,6 +108,8 @@ TrainedRun load(const TrainedRunArgument& argument) {
   }
   out.loaded = load(spec);
   out.weights = trained_weights(out.loaded.spec, argument.weights, out.folder);
+  if (!run && (argument.weights.empty() || argument.weights == "best"))
+    warn_of_other_spec(out, argument);
   return out;
 }
 

@@ -82,6 +82,22 @@ TEST_CASE("a name is that of a run, even if a folder of data has the same name")
   CHECK_MESSAGE(!has(f.err, "holds no run"), f.err);
 }
 
+TEST_CASE("eval names the keys in which a spec differs from its newest run") {
+  const Commands c;
+  REQUIRE(c.run({"t.yaml", "data.dataset.samples=12"}).status == 0);
+  const Finished other = c.run({"eval", "t.yaml", "evaluate.batch_size=6"});
+  REQUIRE(other.status == 0);
+  CHECK(has(other.err,
+            "warning: runs/mine/1 was trained with other settings than t.yaml:\n"
+            "  data.dataset.synthetic_images.samples: 12 in the run, 24 in the spec\n"));
+  CHECK_FALSE(has(other.err, "evaluate"));
+  // The user named the run, or trained the spec as it is.
+  CHECK_FALSE(has(c.run({"eval", "runs/mine/1"}).err, "warning"));
+  CHECK_FALSE(has(c.run({"eval", "t.yaml", "--weights", "runs/mine/1"}).err, "warning"));
+  REQUIRE(c.run({"t.yaml"}).status == 0);
+  CHECK_FALSE(has(c.run({"eval", "t.yaml"}).err, "warning"));
+}
+
 TEST_CASE("eval finds the run of version 0.1.0, which lies in runs/NAME itself") {
   const Commands c;
   CHECK(c.run({"t.yaml", "out=runs/mine"}).code == 0);
