@@ -81,12 +81,11 @@ tools/setup.sh "${setup[@]}" || fail 'tools/setup.sh failed, see above' 'fix the
 
 step 'Build'
 if ! [ -e $build/build.ninja ]; then
-  # Kernels have their own flags: -O3 would take longer, and train no faster.
-  run meson setup --buildtype=release -Doptimization=2 -Dtests=disabled -Dfolder_units=all $build ||
+  run meson setup $build --buildtype=release ||
     fail "meson could not set up $here/$build, see above" \
       "see $build/meson-logs/meson-log.txt; fix the error, remove $build, then run this again"
 fi
-run ninja -C $build src/dptrain ||
+run ninja -C $build ||
   fail "the build in $here/$build failed, see the first error above" \
     "after a pull, 'rm -r $build' and another run often help; otherwise please open an issue"
 

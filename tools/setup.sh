@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and testing dptrain needs, from this machine's configured package
-# sources. Does nothing, in well under two seconds, if all are installed.
+# sources, and with a CUDA toolkit the headers of cuDNN's front end. Does nothing, in well under two seconds, if all
+# are there.
 set -u
 
 usage() {
   cat <<'TEXT'
-Usage: tools/setup.sh [--dry-run] [--no-sudo] [-y|--yes] [--clang] [--style] [--cuda]
+Usage: tools/setup.sh [--dry-run] [--no-sudo] [-y|--yes] [--clang] [--style]
   --dry-run   print what would be installed without installing it
   --no-sudo   never call sudo; if not root, print the command that root must run
   -y, --yes   don't ask before installing (also without a terminal to ask on)
   --clang     clang as well, for tools/test.sh --clang
   --style     the checkers of tools/style.sh as well
-  --cuda      also the headers of cuDNN's front end, for convolutions on GPUs; the CUDA toolkit itself, cuDNN and
-              NCCL must be installed from NVIDIA
+Where it finds the CUDA toolkit, which NVIDIA provides like cuDNN and NCCL, it also fetches the headers of cuDNN's front
+end (tools/cudnn_frontend.sh), for convolutions on GPUs.
 TEXT
 }
 
@@ -40,7 +41,7 @@ python3-yaml:reads specs in these tests
 curl:fetches data sets
 ca-certificates:lets curl trust mirrors'
 
-dry_run=false no_sudo=false yes=false cuda=false
+dry_run=false no_sudo=false yes=false
 for word in "$@"; do
   case $word in
     --dry-run) dry_run=true ;;
@@ -53,7 +54,6 @@ lld:its linker" ;;
 clang-format:formatting of C++ files
 clang-tidy:checks of C++ files
 shellcheck:checks of scripts" ;;
-    --cuda) cuda=true ;;
     -h | --help) usage; exit 0 ;;
     *) printf 'setup.sh: unknown option %s\n' "$word" >&2; usage >&2; exit 2 ;;
   esac
@@ -122,9 +122,11 @@ if [ ${#wanted[@]} -gt 0 ]; then
       "is this Debian 12 or newer? 'apt-cache policy ${wanted[*]}' says where they would come from"
 fi
 ticks
+if $dry_run; then
+  printf 'Nothing to install.\n'
 # If they cannot be downloaded, dptrain is built without them and says so.
-if $cuda && ! $dry_run && ! "$(dirname "${BASH_SOURCE[0]}")/cudnn_frontend.sh"; then
-  printf "setup.sh: continuing without the headers of cuDNN's front end\n" >&2
+elif { command -v nvcc || [ -x /usr/local/cuda/bin/nvcc ]; } >/dev/null &&
+  ! "$(dirname "${BASH_SOURCE[0]}")/cudnn_frontend.sh"; then
+  printf "setup.sh: continuing without the headers of cuDNN's front end: no convolutions on GPUs\n" >&2
 fi
-if $dry_run; then printf 'Nothing to install.\n'; fi
 printf 'All installed. Next: tools/first_run.sh trains a first net, tools/test.sh runs every test.\n'

@@ -8,6 +8,7 @@ A folder's files are those directly in it. Its include levels are the longest ch
 another."""
 
 import argparse
+import glob
 import os
 import re
 
@@ -44,12 +45,11 @@ def longest_chain(edges, nodes):
 def slowest_cases():
     """(seconds, case, build) of the last runs."""
     out = []
-    tests = os.path.join(ROOT, 'build-test')
-    for build in sorted(os.listdir(tests)) if os.path.isdir(tests) else []:
-        log = os.path.join(tests, build, 'meson-logs', 'testlog.txt')
-        if os.path.exists(log):
-            with open(log, encoding='utf-8', errors='replace') as f:
-                out += [(float(m[1]), m[2], build) for m in re.finditer(r'(?m)^slow: ([\d.]+) s  (.*)$', f.read())]
+    logs = 'meson-logs/testlog.txt'
+    for log in glob.glob(f'{ROOT}/build/{logs}') + sorted(glob.glob(f'{ROOT}/build-test/*/{logs}')):
+        build = os.path.relpath(log, ROOT).removesuffix('/' + logs)
+        with open(log, encoding='utf-8', errors='replace') as f:
+            out += [(float(m[1]), m[2], build) for m in re.finditer(r'(?m)^slow: ([\d.]+) s  (.*)$', f.read())]
     return sorted(out, reverse=True)
 
 

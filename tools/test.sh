@@ -1,31 +1,30 @@
 #!/usr/bin/env bash
-# Builds dptrain and runs every test. The last line is 'N passed, N failed', with ', N skipped' if tests lacked data,
+# Builds dptrain and its tests, and runs every test. The last line is 'N passed, N failed', with ', N skipped' if tests lacked data,
 # libraries or hardware. Each doctest case counts as one test, and so does every other test.
 set -u
 
 usage() {
   cat <<'TEXT'
-Usage: tools/test.sh [--gcc|--clang] [--sanitize|--tsan] [--once] [-j N] [--no-sudo] [--dry-run] [MESON-TEST-WORD...]
+Usage: tools/test.sh [--clang] [--sanitize|--tsan] [-j N] [--no-sudo] [--dry-run] [MESON-TEST-WORD...]
        tools/test.sh --all [-j N] [--no-sudo] [ARGUMENTS of meson test]
-  --gcc, --clang  compiler (gcc)
-  --sanitize      with AddressSanitizer and UndefinedBehaviorSanitizer
-  --tsan          with ThreadSanitizer, by clang: the tests of comm, data and train with several threads
-  --once          for a one-time build: compiles several files at a time, without line numbers for sanitizers' reports
-  --all           every compiler, plain and with --sanitize, then --tsan
-  -j N            compile with N processes (as many as there are cores)
-  --no-sudo       passed on to tools/setup.sh
-  --dry-run       print what would be run without running it
+  --clang     with clang, each file compiled alone, in build-test/clang (with gcc, in build)
+  --sanitize  with AddressSanitizer and UndefinedBehaviorSanitizer, in build-test/
+  --tsan      with ThreadSanitizer, by clang: the tests of comm, data and train with several threads
+  --all       every compiler, plain and with --sanitize, then --tsan
+  -j N        compile with N processes (as many as there are cores)
+  --no-sudo   passed on to tools/setup.sh
+  --dry-run   print what would be run without running it
 Other words go to 'meson test': --suite unit, --repeat 3, the name of a test, ...
+Without options, it tests the folder 'build', and makes it as README.md does if it is missing. With CXXFLAGS=-g1 in the
+environment, a new build with sanitizers reports line numbers and takes a sixth longer.
 TEXT
 }
 
-compiler=gcc all=false once=false sanitize=false tsan=false cuda=false dry_run=false jobs=$(nproc) setup=(--yes) rest=()
+compiler=gcc all=false sanitize=false tsan=false dry_run=false jobs=$(nproc) setup=(--yes) rest=()
 while [ $# -gt 0 ]; do
   case $1 in
-    --gcc) compiler=gcc ;;
     --clang) compiler=clang setup+=(--clang) ;;
     --all) all=true ;;
-    --once) once=true ;;
     --sanitize) sanitize=true ;;
     --tsan) tsan=true compiler=clang setup+=(--clang) ;;
     -j) jobs=${2:-} && shift ;;
@@ -46,15 +45,15 @@ if $all; then
   case " ${setup[*]} " in *' --no-sudo '*) each+=(--no-sudo) ;; esac
   case " ${setup[*]} " in *' --dry-run '*) each+=(--dry-run) ;; esac
   lines=() sums=(0 0 0) broken=false
-  for configuration in --gcc '--gcc --sanitize' --clang '--clang --sanitize' --tsan; do
-    printf '\n== %s ==\n' "$configuration"
+  for configuration in '' --sanitize --clang '--clang --sanitize' --tsan; do
+    printf '\n== tools/test.sh %s ==\n' "$configuration"
     output=$(mktemp) || exit 1
     # shellcheck disable=SC2086  # one or two options
     tools/test.sh $configuration "${each[@]}" "${rest[@]}" 2>&1 | tee "$output"
     [ "${PIPESTATUS[0]}" -eq 0 ] || broken=true
     line=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$output" | tail -n 1)
     rm "$output"
-    lines+=("$configuration: ${line:-nothing was run}")
+    lines+=("tools/test.sh $configuration: ${line:-nothing was run}")
     mapfile -t counts < <(grep -oE '[0-9]+' <<<"${line:-0 passed, 0 failed}")
     for i in 0 1 2; do sums[i]=$((sums[i] + ${counts[i]:-0})); done
   done
@@ -67,46 +66,35 @@ if $all; then
   exit
 fi
 
-# The CUDA module is built where its toolkit is, without sanitizers; for one kind of GPU, to be quick.
-if ! $sanitize && ! $tsan && { command -v nvcc || [ -x /usr/local/cuda/bin/nvcc ]; } >/dev/null; then
-  cuda=true setup+=(--cuda)
-fi
 case $jobs in
   '' | *[!0-9]* | 0) printf 'test.sh: -j needs a number above 0\n' >&2; exit 2 ;;
 esac
 
-if [ "$compiler" = clang ]; then cxx=clang++; else cxx=g++; fi
-build=build-test/$compiler
-# Tests check what the code does, benchmarks how fast: so a short build. Kernels have their own flags. Optimising
-# the sanitizers' checks takes longer than the tests do without it.
-optimization=1 werror=true
-if $sanitize; then optimization=0; fi
-options=(-Dtests=enabled "-Doptimization=$optimization" -Ddebug=false) targets=()
-if [ "$compiler" = clang ] && ! $sanitize; then options+=(-Db_pch=false); fi
-if $cuda; then options+=('-Dgpu_archs=90'); fi
-if $once && ! $sanitize && ! $tsan; then
-  build=$build-once
-  options+=(-Dfolder_units=all)
-fi
+# Tests check what the code does, benchmarks how fast: so a short build. Kernels have their own flags. Optimizing
+# the sanitizers' checks takes longer than the tests do without it. Sanitizers keep some of their symbols in the
+# program, which --no-undefined would refuse.
+short=(-Dtests=enabled -Ddebug=false) targets=(all meson-test-prereq) environment=()
 if $tsan; then
-  build="build-test/tsan"
-  options=(-Dtests=enabled -Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false -Db_pch=false
-    -Dfolder_units=all)
-  export CXXFLAGS='-g1'
+  build=build-test/tsan environment=(CXXFLAGS=-g1)
+  options=("${short[@]}" -Dwerror=true -Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Db_pch=false -Dfolder_units=all)
 elif $sanitize; then
-  build=$build-sanitize
-  # A build that is made once; the others compile each file alone, as who changes it does.
-  options+=(-Dfolder_units=all)
-  # Sanitizers keep some of their symbols in the program, which --no-undefined would refuse. They also
-  # make gcc warn of what is not there.
-  options+=('-Db_sanitize=address,undefined' -Db_lundef=false)
-  if [ "$compiler" = gcc ]; then werror=false; fi
-  # Line numbers take a sixth of the build's time; reports name functions without them.
-  if ! $once; then export CXXFLAGS='-g1'; fi
-  targets=(all src/libheaders_alone.a)  # which a build with precompiled headers leaves out
+  build=build-test/$compiler-sanitize
+  options=("${short[@]}" "-Db_sanitize=address,undefined" -Db_lundef=false -Doptimization=0 -Dfolder_units=all)
+  # Sanitizers make gcc warn of what is not there.
+  if [ "$compiler" = clang ]; then options+=(-Dwerror=true); fi
+  targets+=(src/libheaders_alone.a)
+elif [ "$compiler" = clang ]; then
+  build=build-test/clang targets+=(src/libheaders_alone.a)
+  options=("${short[@]}" -Dwerror=true -Doptimization=1 -Db_pch=false)
+else
+  build=build options=(--buildtype=release)
 fi
-# Meson looks for ccache only where no compiler is named.
-if command -v ccache >/dev/null; then cxx="ccache $cxx"; fi
+if [ "$compiler" = clang ]; then
+  cxx=clang++
+  # Meson looks for ccache only where no compiler is named.
+  if command -v ccache >/dev/null; then cxx='ccache clang++'; fi
+  environment+=("CXX=$cxx")
+fi
 # Clones share what ccache holds. But a precompiled header of clang names the folder it was made in.
 export CCACHE_BASEDIR=$here CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 if [ "$compiler" = clang ]; then export CCACHE_HASHDIR=1; else export CCACHE_NOHASHDIR=1; fi
@@ -147,12 +135,12 @@ fi
 # With sanitizers, each program takes GNU's linker ten seconds.
 if [ "$compiler" = clang ] && command -v ld.lld >/dev/null; then export CXX_LD=lld; fi
 if ! [ -e "$build/build.ninja" ]; then
-  run env CXX="$cxx" meson setup "$build" "${options[@]}" -Dwerror=$werror ||
+  run env "${environment[@]}" meson setup "$build" "${options[@]}" ||
     fail "meson could not set up $build, see above and $build/meson-logs/meson-log.txt" \
       "fix the error, remove $build, then run this again"
 fi
 run ninja -C "$build" -j "$jobs" "${targets[@]}" ||
-  fail "the build in $build failed, see the first error above" "fix it, then run this again"
+  fail "the build in $build failed, see the first error above" "fix it or remove $build, then run this again"
 
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 # Sanitizers slow everything down: longer limits keep slow tests from timing out.
