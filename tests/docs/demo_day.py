@@ -4,7 +4,7 @@
 usage: demo_day.py --dptrain PROGRAM
 """
 import argparse, os, pathlib, random, subprocess, sys, tempfile
-from run_commands import ROOT, write_stand_ins
+from sandbox import ROOT, write_stand_ins
 
 PARTS = ["Data and first specs", "Learning rate", "Training with validation and early stopping", "Sweep of batch sizes",
          "Speed-up of dp and ddp", "Report of several runs", "TensorBoard"]

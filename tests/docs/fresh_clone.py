@@ -10,7 +10,8 @@ Fashion-MNIST is found in DPTRAIN_DATA, as if it had been downloaded; without it
 counts the README's commands and the tests of tools/test.sh: 'N passed, N failed'.
 """
 import argparse, os, pathlib, re, subprocess, sys, tempfile, time
-from run_commands import ROOT, allowed, commands, difference, write_stand_ins
+from run_commands import allowed, commands, difference
+from sandbox import ROOT, write_stand_ins
 
 WARNING = re.compile(r"^\S+:\d+:\d+: .*warning: |^ptxas warning")
 COUNTS = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?")

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from run_commands import write_stand_ins
+from sandbox import write_stand_ins
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "docs/mistakes"

@@ -1,29 +1,44 @@
 #!/usr/bin/env python3
-"""Runs the commands of README.md, docs/tutorial.md and docs/mistakes.md in an empty folder and compares what they print.
+"""Runs the commands of README.md and of all pages below docs/ in empty folders, and compares what they print.
 
-usage: run_commands.py --dptrain PROGRAM [--list] [--verbose]
+usage: run_commands.py --dptrain PROGRAM [--list] [--verbose] [PAGE...]
 
-Commands are the ```sh blocks, the lines that begin with `$ ` in blocks without a language, and inline code such as
-`dptrain explain adam` without placeholders in capitals. A plain block directly behind an ```sh block is its output.
-Every ```yaml block with a model must be a sound spec. Outputs are compared line by line, in order: numbers may differ,
-and lines may come between. Losses and accuracies must agree to 0.03 and 3 % unless they depend on downloaded data.
+Commands are the ```sh blocks, the lines that begin with `$ ` in blocks without a language, and inline code that begins
+with a program of PROGRAMS and has arguments but no placeholder, such as SPEC or `...`. A plain block directly behind an
+```sh block is its output. Every ```yaml block must be a sound spec: it may lack keys, which are then those of my.yaml,
+unless it has data and a model. Outputs are compared line by line, in order: numbers may differ, and lines may come
+between. Losses and accuracies must agree to 0.03 and 3 % unless they depend on downloaded data.
 
-The folder has configs/ and tools/ of the repository, and small stand-ins in the format of Fashion-MNIST: tests have no
-network, so tools/fetch_data.sh does nothing. With DPT_DOCS_FULL=1 commands use the data in DPTRAIN_DATA, and all numbers
-are compared. Comments in the pages change what is done with the next block, or with the inline code of the next paragraph:
+NOT_RUN lists the commands that no test runs. All others are run here, or by the test that a comment names. Comments
+change what is done with the next block, or with the inline code of the next paragraph:
 
-    <!-- test: skip, REASON -->            it is not run, and the reason is printed
-    <!-- test: needs torch -->             it is skipped if python3 has no torch and no safetensors
+    <!-- test: run by FILE, ... -->        one of these tests runs it, if it names the page or the command's program
+    <!-- test: needs NAME, ... -->         it is skipped if one of these programs or Python modules is missing
     <!-- test: output differs, REASON -->  it is run, and its output is not compared
     <!-- test: with A for B -->            it is run with A in the place of B, to be faster
-"""
-import argparse, gzip, os, pathlib, random, re, shutil, signal, struct, subprocess, sys, tempfile, threading, time
+    <!-- test: before COMMANDS -->         COMMANDS are run first; readers do not see them
+    <!-- test: after PAGE -->              the whole page is run in the folder of PAGE, after it
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "docs/tutorial.md", "docs/mistakes.md"]
+Each page has a folder of its own (sandbox.py). Tests have no network, so tools/fetch_data.sh does nothing, and small
+stand-ins have the format of Fashion-MNIST. With DPT_DOCS_FULL=1 commands use the data in DPTRAIN_DATA, and all numbers
+are compared. $DPTRAIN_PYTHON may name a Python that has torch.
+"""
+import argparse, functools, os, pathlib, re, shutil, signal, subprocess, sys, tempfile, threading, time
+from sandbox import FULL, ROOT, protect_machine, sandbox
+
+PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
+# Reason: pattern of "PAGE: LINE". At most five kinds of commands; a pattern that matches no line fails the test.
+NOT_RUN = {
+    "needs a GPU": r"docs/gpu\.md: (?!dptrain (doctor|plan))",
+    "needs SLURM or several machines": r": (sbatch|srun) |\bhosta\b",
+    "needs docker, or root's package manager": r": (docker|sudo apt-get) ",
+    "takes ten minutes to hours": r"tools/(mutation/mutate|bench/compare|faults/run)\.py|\$[BD]\b|: D="
+                                  r"|tools/(fuzz\.sh |test\.sh --(all|tsan))",
+}
+PROGRAMS = r"(?:[A-Z_]+=\S+ )*(?:dptrain|meson|ninja|docker|python3|tools/\S+|build/\S+)"
+PLACEHOLDER = r"(?<![-\w])[A-Z][A-Z_]*\b(?!=)|\.\.\."
+ALONE = ("dptrain schema", "dptrain doctor", "dptrain manual")  # without an argument, others are only mentioned
 NUMBER = re.compile(r"\d[\d,]*(\.\d+)?(e[-+]\d+)?")
-ALONE = ("dptrain schema", "dptrain doctor")  # commands that need no argument; others are only mentioned
-FULL = os.environ.get("DPT_DOCS_FULL") == "1"
 
 
 class Command:
@@ -31,28 +46,40 @@ class Command:
 
     def __init__(self, where, text, expected, notes):
         self.where, self.text, self.expected, self.notes = where, text, expected, notes
+        self.page, self.title = where.split(":")[0], f"{where}: {text.splitlines()[0]}"
+
+    def values(self, kind):
+        return [note[len(kind):].strip(" ,") for note in self.notes if note.startswith(kind)]
+
+
+def is_command(code):
+    return (re.match(PROGRAMS + " ", code) and not re.search(PLACEHOLDER, code)
+            and (code in ALONE or not re.fullmatch("(dptrain|meson) [a-z][a-z-]*", code)))
 
 
 def blocks(page):
-    """(line number, kind, text, notes): kind is a block's language, "" for none, or "inline"."""
-    notes, out, lines, i, paragraph = [], [], (ROOT / page).read_text().split("\n"), 0, False
+    """(line number, kind, text, notes): kind is a block's language, "" for none, "inline", "text" or "before"."""
+    notes, out, lines, i = [], [], (ROOT / page).read_text().split("\n"), 0
     while i < len(lines):
-        note = re.fullmatch(r"<!-- test: (.*) -->", lines[i])
-        if note:
-            notes.append(note.group(1))
+        note = re.fullmatch(r"<!-- test: ((run by|needs|output differs,|with|before|after) .*) -->", lines[i])
+        if note and note[2] == "before":
+            out.append((i + 1, "before", note[1][len("before "):], []))
+        elif note:
+            notes += [n for n in note[1].split("; ") if note[2] != "after"]
+        elif lines[i].startswith("<!-- test:"):
+            sys.exit(f"{page}:{i + 1}: unknown comment: {lines[i]}")
         elif lines[i].startswith("```"):
             end = lines.index("```", i + 1)
             out.append((i + 1, lines[i][3:], "\n".join(lines[i + 1:end]), notes))
             i, notes = end, []
-        else:
-            for span in re.findall(r"`((?:dptrain|tools/|python3) [^`]+)`", lines[i]):
-                if not re.search(r"\b[A-Z][A-Z_]+\b|=N$", span) and (" " in span[8:] or span in ALONE):
-                    out.append((i + 1, "inline", span, notes))
-            if lines[i].strip():
-                out.append((i + 1, "text", "", []))
-            elif paragraph:
-                notes = []  # they were the paragraph's
-            paragraph = bool(lines[i].strip())
+        elif lines[i].strip():  # a paragraph; inline code may go over the end of a line
+            end = next(k for k in range(i, len(lines)) if re.match(r"\s*$|```|<!-- test", lines[k]))
+            paragraph = "\n".join(lines[i:end])
+            out.append((i + 1, "text", "", []))
+            for code in re.finditer(r"``.*?``|`([^`]+)`", paragraph):
+                if is_command(text := re.sub(r"\s*\n\s*", " ", code[1] or "")):
+                    out.append((i + 1 + paragraph.count("\n", 0, code.start()), "inline", text, notes))
+            i, notes = end - 1, []
         i += 1
     return out
 
@@ -63,39 +90,26 @@ def commands(page):
         where = f"{page}:{line}"
         if kind == "text":
             before = None
-        elif kind in ("sh", "inline"):
+        elif kind in ("sh", "inline", "before"):
             out.append(Command(where, text, None, notes))
             before = out[-1] if kind == "sh" else None
-        elif kind == "yaml" and re.search(r"^model:", text, re.M):
-            out.append(Command(where, f"cat > spec.yaml <<'END'\n{text}\nEND\ndptrain check --no-data spec.yaml", None, notes))
+        elif kind == "yaml" and (page != "docs/spec-reference.md" or "\nmodel:" in text):  # a unit test reads the rest
+            rest = "" if re.search("^extends:|^data:(.|\n)*^model:", text, re.M) else "extends: my.yaml\n"
+            check = f"cat > spec.yaml <<'END'\n{rest}{text}\nEND\ndptrain check --no-data spec.yaml"
+            out.append(Command(where, check, None, notes))
         elif kind == "" and text.startswith("$ "):
             for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
-                first, _, rest = part.partition("\n")
+                first, rest = re.fullmatch(r"((?:.*\\\n)*.*)\n?((?:.|\n)*)", part).groups()
                 out.append(Command(where, first, rest.split("\n") if rest.strip() else None, notes))
         elif kind == "" and before:
             before.expected, before = text.split("\n"), None
     return out
 
 
-def idx(path, shape, data):
-    with gzip.open(path, "wb", compresslevel=1) as f:
-        f.write(struct.pack(">HBB", 0, 8, len(shape)) + b"".join(struct.pack(">I", n) for n in shape) + data)
-
-
-def write_stand_ins(folder):
-    """3,000 training and 500 test images in the four files of Fashion-MNIST: class k has bright rows from 2 k on."""
-    numbers = random.Random(1)
-    images = [bytes(220 if 2 * k <= row < 2 * k + 4 else 30 for row in range(28) for _ in range(28)) for k in range(10)]
-    folder.mkdir(parents=True)
-    for name, count in ("train", 3000), ("t10k", 500):
-        labels = bytes(numbers.randrange(10) for _ in range(count))
-        idx(folder / f"{name}-images-idx3-ubyte.gz", (count, 28, 28), b"".join(images[k] for k in labels))
-        idx(folder / f"{name}-labels-idx1-ubyte.gz", (count,), labels)
-
-
 def plain(text, exact=False):
-    """The form of a line, without its numbers. `exact`: but [3/10] stays, so that epochs are told apart."""
-    return re.sub(r"\[\d+/\d+\]|" + NUMBER.pattern, lambda m: m[0] if exact and m[0][0] == "[" else "#", text)
+    """A line without its numbers, bars and hashes. `exact`: but [3/10] stays, so that epochs are told apart."""
+    varies = r"\[\d+/\d+\]|\b[0-9a-f]{64}\b|[\u2580-\u259f]+|" + NUMBER.pattern
+    return re.sub(varies, lambda m: m[0] if exact and m[0][0] == "[" else "#", text)
 
 
 def numbers_of(words):
@@ -111,26 +125,26 @@ def close(expected, found):
 
 
 def difference(command, output, exact):
-    """What is wrong with an output, or nothing. `exact`: losses are compared, too. Lines may be broken elsewhere."""
+    """What is wrong with an output, or nothing. `exact`: losses are compared, too. Lines may be broken elsewhere, and
+    anything may stand in the place of `...`."""
     raw = output.split()
     words, at = [plain(w, exact) for w in raw], 0
     for line in command.expected or []:
-        wanted = line.split()
-        if line.strip() in ("", "...", "^C"):
-            continue
-        form = [plain(w, exact) for w in wanted]
-        while at <= len(words) - len(form) and words[at:at + len(form)] != form:
-            at += 1
-        if at > len(words) - len(form):
-            return f"missing line: {line}"
-        if exact and not close(wanted, raw[at:at + len(form)]):
-            return f"expected: {line}\n   found: {' '.join(raw[at:at + len(form)])}"
-        at += len(form)
+        for part in re.split(r"(?<!\S)(?:\.\.\.|\^C)(?!\S)", line):
+            wanted = part.split()
+            form = [plain(w, exact) for w in wanted]
+            while at <= len(words) - len(form) and words[at:at + len(form)] != form:
+                at += 1
+            if at > len(words) - len(form):
+                return f"missing line: {line}"
+            if exact and not close(wanted, raw[at:at + len(form)]):
+                return f"expected: {line}\n   found: {' '.join(raw[at:at + len(form)])}"
+            at += len(form)
     return None
 
 
 def run(command, text, folder, environment, exact):
-    """(exit status, what it printed). Where ^C stands in the output, it is interrupted once the line before it has come."""
+    """(exit status, what it printed). Where ^C stands in the output, it is interrupted after the line before it."""
     process = subprocess.Popen(["bash", "-e", "-c", text], cwd=folder, env=environment, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, start_new_session=True)
     before = command.expected[:command.expected.index("^C")] if "^C" in (command.expected or []) else []
@@ -154,27 +168,54 @@ def allowed(command, status):
     return status == (130 if "^C" in text else 2 if "error:" in text else 0)
 
 
-def has_torch():
-    return subprocess.run(["python3", "-c", "import torch, safetensors"], capture_output=True).returncode == 0
+@functools.cache
+def missing(name, folder):
+    """Whether this is neither a program of the PATH, nor one in the folder, nor a Python module."""
+    probe = ["python3", "-c", f"import {name}"]
+    return not (shutil.which(name) or (folder / name).exists() or
+                subprocess.run(probe, capture_output=True).returncode == 0)
 
 
-def sandbox(folder, dptrain):
-    shutil.copytree(ROOT / "configs", folder / "configs")
-    shutil.copytree(ROOT / "docs/mistakes", folder / "docs/mistakes")
-    if (ROOT / "schema").is_dir():
-        shutil.copytree(ROOT / "schema", folder / "schema")
-    (folder / "tools").mkdir()
-    for tool in (ROOT / "tools").glob("*.sh"):
-        shutil.copy(tool, folder / "tools")
-    (folder / "tools/fetch_data.sh").write_text("#!/bin/sh\necho 'nothing is downloaded in this test'\n")
-    (folder / "bin").mkdir()
-    (folder / "bin/dptrain").symlink_to(dptrain)
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "PMI", "OMPI", "RANK", "WORLD_SIZE"))}
-    environment["PATH"] = f"{folder}/bin:{environment['PATH']}"
-    if not FULL:
-        write_stand_ins(folder / "data/fashion-mnist")
-        environment["DPTRAIN_DATA"] = str(folder / "data")
-    return environment
+def elsewhere(command, text, bad):
+    """Whether a test that a comment names runs it: that test names its program or, in this folder, its page. Too many
+    files name dptrain for that to say anything."""
+    program = re.sub(r"^(\s*\w+=\S+ )*", "", text).split()[0]
+    for file in (name for value in command.values("run by") for name in value.split(", ")):
+        named = [program] * (program != "dptrain") + [command.page] * file.startswith("tests/docs/")
+        if not (ROOT / file).exists():
+            bad.append(f"{command.where}: there is no {file}")
+        elif named and re.search(rf"(?<![\w-])({'|'.join(map(re.escape, named))})(?![\w-])", (ROOT / file).read_text()):
+            return True
+    return False
+
+
+def to_run(command, used):
+    """The command as comments change it, without the lines that NOT_RUN lists: their reasons are added to `used`."""
+    text = ""
+    for line in re.findall(r"(?:[^\n]*\\\n)*[^\n]*\n?", command.text):
+        reason = next((r for r, pattern in NOT_RUN.items() if re.search(pattern, f"{command.page}: {line}")), None)
+        if reason and line.strip():
+            print(f"not run: {command.where}: it {reason}: {line.strip()}")
+            used.add(reason)
+        else:
+            text += line
+    for new, old in (value.split(" for ", 1) for value in command.values("with")):
+        assert old in text, f"{command.where}: there is no {old}"
+        text = text.replace(old, new)
+    return text
+
+
+def failure(command, text, folder, environment, verbose):
+    """Runs a command. Returns what is wrong, or nothing."""
+    start, exact = time.monotonic(), FULL or "fmnist" not in command.text
+    status, output = run(command, text, folder, environment, exact)
+    print(f"{time.monotonic() - start:6.1f} s  {command.title}", flush=True)
+    if verbose:
+        print(output)
+    wrong = None if allowed(command, status) else f"exit code {status}"
+    if not wrong and not command.values("output differs"):
+        wrong = difference(command, output, exact)
+    return f"{command.where}: {text}\n{wrong}\n{output}" if wrong else None
 
 
 def main():
@@ -182,39 +223,39 @@ def main():
     parser.add_argument("--dptrain", required=True)
     parser.add_argument("--list", action="store_true", help="print the commands, run nothing")
     parser.add_argument("--verbose", action="store_true", help="print what the commands print")
+    parser.add_argument("pages", nargs="*", metavar="PAGE", help="run these pages only")
     a = parser.parse_args()
-    dptrain, torch = os.path.abspath(a.dptrain), has_torch()
-    ran, skipped, bad = 0, 0, []
-    for page in PAGES:
+    if a.list:
+        for c in (command for page in a.pages or PAGES for command in commands(page)):
+            print(c.where, c.notes, c.text, *(c.expected or []), sep="\n    ")
+        return
+    if python := os.environ.get("DPTRAIN_PYTHON"):
+        os.environ["PATH"] = f"{os.path.dirname(python)}:{os.environ['PATH']}"
+    folders = {}  # {page: it and the pages that are run in its folder after it}
+    for page in a.pages or PAGES:
+        after = re.search(r"^<!-- test: after (.*) -->$", (ROOT / page).read_text(), re.M)
+        group = folders.setdefault(after[1] if after else page, [after[1] if after else page])
+        group += [page] if after else []
+    used, counts, bad = set(), {"run": 0, "run elsewhere": 0, "skipped": 0}, []
+    for pages in folders.values():
         with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name) / "dptrain"
-            folder.mkdir()
-            environment = sandbox(folder, dptrain)
-            for c in commands(page):
-                note = "; ".join(c.notes)
-                if a.list:
-                    print(c.where, c.notes, c.text, *(c.expected or []), sep="\n    ")
+            folder = pathlib.Path(name)
+            environment = sandbox(folder, os.path.abspath(a.dptrain))
+            protect_machine(folder)
+            for c in (command for page in pages for command in commands(page)):
+                lacks = [name for value in c.values("needs") for name in value.split(", ") if missing(name, folder)]
+                text = to_run(c, used)
+                if not re.search(r"^\s*[^#\s]", text, re.M):
                     continue
-                if note.startswith("skip, ") or (note == "needs torch" and not torch):
-                    print(f"skipped: {c.where}: {note}: {c.text.splitlines()[0]}")
-                    skipped += 1
+                if lacks or elsewhere(c, text, bad):
+                    counts["skipped" if lacks else "run elsewhere"] += 1
+                    print(f"skipped, {lacks[0]} is missing: {c.title}" if lacks else f"run elsewhere: {c.title}")
                     continue
-                text = c.text
-                for new, old in re.findall(r"with (.*?) for (.*?)(?:;|$)", note):
-                    assert old in text, f"{c.where}: there is no {old}"
-                    text = text.replace(old, new)
-                start, exact = time.monotonic(), FULL or "fmnist" not in c.text
-                status, output = run(c, text, folder, environment, exact)
-                ran += 1
-                print(f"{time.monotonic() - start:6.1f} s  {c.where}: {c.text.splitlines()[0]}", flush=True)
-                if a.verbose:
-                    print(output)
-                wrong = None if allowed(c, status) else f"exit code {status}"
-                if not wrong and "output differs" not in note:
-                    wrong = difference(c, output, exact)
-                if wrong:
-                    bad.append(f"{c.where}: {c.text}\n{wrong}\n{output}")
-    print(*bad, f"{ran} commands run, {skipped} skipped, {len(bad)} failures", sep="\n")
+                counts["run"] += 1
+                bad += filter(None, [failure(c, text, folder, environment, a.verbose)])
+    if not a.pages:
+        bad += [f"NOT_RUN: no command {reason}" for reason in NOT_RUN if reason not in used]
+    print(*bad, ", ".join(f"{n} {what}" for what, n in counts.items()) + f", {len(bad)} failures", sep="\n")
     sys.exit(bool(bad))
 
 
