@@ -84,9 +84,9 @@ TEST_CASE("a name is that of a run, even if a folder of data has the same name")
 
 TEST_CASE("eval names the keys in which a spec differs from its newest run") {
   const Commands c;
-  REQUIRE(c.run({"t.yaml", "data.dataset.samples=12"}).status == 0);
+  REQUIRE(c.run({"t.yaml", "data.dataset.samples=12"}).code == 0);
   const Finished other = c.run({"eval", "t.yaml", "evaluate.batch_size=6"});
-  REQUIRE(other.status == 0);
+  REQUIRE(other.code == 0);
   CHECK(has(other.err,
             "warning: runs/mine/1 was trained with other settings than t.yaml:\n"
             "  data.dataset.synthetic_images.samples: 12 in the run, 24 in the spec\n"));
@@ -94,7 +94,7 @@ TEST_CASE("eval names the keys in which a spec differs from its newest run") {
   // The user named the run, or trained the spec as it is.
   CHECK_FALSE(has(c.run({"eval", "runs/mine/1"}).err, "warning"));
   CHECK_FALSE(has(c.run({"eval", "t.yaml", "--weights", "runs/mine/1"}).err, "warning"));
-  REQUIRE(c.run({"t.yaml"}).status == 0);
+  REQUIRE(c.run({"t.yaml"}).code == 0);
   CHECK_FALSE(has(c.run({"eval", "t.yaml"}).err, "warning"));
 }
 

@@ -32,7 +32,7 @@ NOT_RUN = {
     "needs a GPU": r"docs/gpu\.md: (?!dptrain (doctor|plan))",
     "needs SLURM or several machines": r": (sbatch|srun) |\bhosta\b",
     "needs docker, or root's package manager": r": (docker|sudo apt-get) ",
-    "takes ten minutes to hours": r"tools/(mutation/mutate|bench/compare|faults/run)\.py|\$[BD]\b|: D="
+    "takes ten minutes to hours": r"build-dev|tools/(mutation/mutate|bench/compare|faults/run)\.py|\$[BD]\b|: D="
                                   r"|tools/(fuzz\.sh |test\.sh --(all|tsan))",
 }
 PROGRAMS = r"(?:[A-Z_]+=\S+ )*(?:dptrain|meson|ninja|docker|python3|tools/\S+|build/\S+)"
