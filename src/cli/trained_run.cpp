@@ -31,10 +31,12 @@ std::string newest_run_of(const Spec& spec) {
   return run;
 }
 
+// Whether an override sets the key, a section that holds it, or a key of the section that it names.
 bool is_overridden(const std::string& key, const std::vector<std::string>& overrides) {
   return std::ranges::any_of(overrides, [&](const std::string& o) {
     const std::string given = key_of_main_value(o.substr(0, o.find('=')), registries());
-    return key == given || key.starts_with(given + ".") || key.starts_with(given + "[");
+    return key == given || key.starts_with(given + ".") || key.starts_with(given + "[") ||
+           given.starts_with(key + ".");
   });
 }
 

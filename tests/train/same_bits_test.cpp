@@ -95,12 +95,14 @@ evaluate: true
 reproducible: {shards: 4}
 precision: {bf16: {emulate: true, products: fma}}
 )";
-  const Ran one = run_spec(text, {"cores=1"});
+  const Ran by_fma = run_spec(text, {"cores=1"});
   std::vector<std::string> products = {"precision.bf16.products=auto"};
   if (bf16_probe().usable()) products.emplace_back("precision.bf16.products=bf16");
   for (const std::string& by : products) {
     CAPTURE(by);
-    same(one, run_spec(text, {by, "cores=1"}));
+    const Ran one = run_spec(text, {by, "cores=1"});
+    // Tiles of AMX, the only instruction that adds in another order, have bits of their own.
+    if (by != products[0] || !bf16_probe().tiles_faster()) same(by_fma, one);
     same(one, run_spec(text, {by, "cores=3"}));
     same(one, run_spec(text, {by, "parallel=dp", "devices=2", "cores=1"}));
     same(one, run_spec(text, {by, "parallel={pipeline: {stages: 2, chunks: 1}}", "cores=1"}));
