@@ -111,7 +111,7 @@ int run_doctor(const std::vector<std::string>& words) {
        isa == "baseline" ? "baseline: this CPU has neither AVX2 nor AVX-512" : std::string(isa));
   if (isa != "baseline") peak_line(cores.size());
   const Bf16Probe& bf16 = bf16_probe();
-  line(bf16.faster(), "bf16", text_of(bf16));
+  line(bf16.faster() || bf16.tiles_faster(), "bf16", text_of(bf16));
   line(!onednn_kernels().empty(), "oneDNN",
        onednn_kernels().empty() ? "built without; " + build_again_with("libdnnl-dev")
                                 : "for matrix products where dptrain has no kernel of its own");
