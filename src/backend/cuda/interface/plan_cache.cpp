@@ -148,7 +148,12 @@ void PlanCache::write(std::string_view key, std::string_view plan) {
   if (number % kWritesBetweenScans == 0) remove_oldest();
 }
 
+void PlanCache::remove(std::string_view key) {
+  if (!folder_.empty()) ::unlink(path_of(key).c_str());
+}
+
 void PlanCache::reject(std::string_view key, std::string_view why) {
+  remove(key);
   warn(path_of(key), fmt::format("cuDNN rejects it ({})", why));
 }
 

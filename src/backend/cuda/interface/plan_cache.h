@@ -35,7 +35,8 @@ class PlanCache {
   std::optional<std::string> read(std::string_view key);
   // Written aside and renamed, so a reader sees the old file or the new one.
   void write(std::string_view key, std::string_view plan);
-  // Warns that the library does not take what read() gave. REQUIRES: the caller writes a new one.
+  void remove(std::string_view key);
+  // Removes a plan that cuDNN cannot restore or execute, and warns.
   void reject(std::string_view key, std::string_view why);
 
  private:

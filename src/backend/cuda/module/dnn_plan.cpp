@@ -18,6 +18,7 @@
 #include "backend/cuda/module/attention_graph.h"
 #include "backend/cuda/module/norm_graph.h"
 #include "backend/cuda/module/pool_graph.h"
+#include "backend/cuda/module/restored_plan.h"
 #include "base/fail.h"
 #include "dnn_sources.h"
 
@@ -302,8 +303,11 @@ std::unique_ptr<DnnPlan> Dnn::known_or_made(void* handle, const std::string& gpu
                                             const Description& d) {
   const std::string key = fmt::format("{}\n{}\n{}", all_of(d), gpu, libraries_);
   if (const std::optional<std::string> saved = cache_.read(key)) try {
-      return restore_plan(d, *saved, [&](auto& graph, const std::vector<uint8_t>& bytes) {
+      auto restored = restore_plan(d, *saved, [&](auto& graph, const std::vector<uint8_t>& bytes) {
         return graph.deserialize(static_cast<cudnnHandle_t>(handle), bytes, false, false);
+      });
+      return std::make_unique<RestoredPlan>(std::move(restored), cache_, key, [d](void* current) {
+        return make_plan<Built>(d, for_handle(current));
       });
     } catch (const std::exception& e) {
       cache_.reject(key, e.what());
