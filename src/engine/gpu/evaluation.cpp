@@ -20,7 +20,7 @@ constexpr int64_t kTestBatch = -1;
 
 GpuEvaluation::GpuEvaluation(GpuWorker& worker, const GpuBindingTable& bindings,
                              CapturedGraphs& graphs, BatchInput* batch_input, GpuStages* stages,
-                             PrefetchStream* prefetch)
+                             PrefetchStream* prefetch, const WaitForGpu& wait_for)
     : worker_(worker),
       bindings_(bindings),
       graphs_(graphs),
@@ -30,7 +30,9 @@ GpuEvaluation::GpuEvaluation(GpuWorker& worker, const GpuBindingTable& bindings,
       entries_(worker.api(), MemoryKind::device,
                static_cast<size_t>(worker.session.batches.test->steps()) * sizeof(cuda::StepEntry)),
       entry_(worker.api(), MemoryKind::device, sizeof(cuda::StepEntry)),
-      sums_(worker.api(), MemoryKind::device, sizeof(cuda::TestSums)) {
+      sums_(worker.api(), MemoryKind::device, sizeof(cuda::TestSums)),
+      results_(worker.api(), MemoryKind::pinned, sizeof(Results)),
+      metrics_(worker, wait_for) {
   upload_entries();
 }
 
@@ -103,23 +105,7 @@ void GpuEvaluation::launch(const StepInput& first, size_t batches) {
     for (size_t i = 0; i < batches; ++i) enqueue(*first.rows, slot);
   batch_input_->enqueued(slot);
   graphs_.set_warm(shape_of_batch(*first.rows));
-  add_metrics(bindings_.at(first.rows->micro[0], ProgramKind::test));
-}
-
-// For metrics of outputs: waits for the batch just enqueued, and adds it on the host.
-void GpuEvaluation::add_metrics(const GpuBinding& b) {
-  if (worker_.session.metrics.size() == 0) return;
-  const Graph& graph = b.program().graph;
-  const auto download = [&](const TensorView& from) {
-    cuda::DeviceBuffer host(worker_.api(), MemoryKind::pinned, from.desc.bytes());
-    worker_.stream().copy(host.data(), from.data, from.desc.bytes());
-    return host;
-  };
-  const TensorView output = b.view(graph.output), target = b.view(graph.target);
-  const cuda::DeviceBuffer outputs = download(output), targets = download(target);
-  worker_.wait();
-  worker_.session.metrics.add({output.desc, outputs.data()}, {target.desc, targets.data()},
-                              worker_.buffers.metrics(worker_.shard));
+  metrics_.add(bindings_.at(first.rows->micro[0], ProgramKind::test));
 }
 
 // Enqueues all test batches of this GPU, several per launch. Returns the number of their samples.
@@ -150,8 +136,7 @@ int64_t GpuEvaluation::launch_all(std::span<const uint32_t> order,
     if (waiting++ > 0) continue;
     first = rows;
     input.batch = batch;
-    const bool one =
-        !warm(first) || batch_input_->slots() > 1 || worker_.session.metrics.size() > 0;
+    const bool one = !warm(first) || batch_input_->slots() > 1 || metrics_.wanted();
     most = one ? 1 : LaunchQueue::together(graph(first, 0, 1).nodes());
   }
   launch_waiting();
@@ -200,21 +185,20 @@ void GpuEvaluation::run_batch_in_stages(const StepInput& input) {
       keep_results(*b);
     }
     stages_->end_test(stage, input.batch);
-    if (b && last) add_metrics(*b);
+    if (b && last) metrics_.add(*b);
   }
   if (batch_input_) batch_input_->enqueued(slot);
 }
 
 void GpuEvaluation::download_sums(int64_t samples) {
   const Session& session = worker_.session;
-  const cuda::DeviceBuffer back(worker_.api(), MemoryKind::pinned, sizeof(cuda::TestSums));
-  const cuda::DeviceBuffer state(worker_.api(), MemoryKind::pinned, sizeof(cuda::StepState));
-  worker_.stream().copy(back.data(), sums_.data(), back.bytes());
-  worker_.stream().copy(state.data(), worker_.context.state, sizeof(cuda::StepState));
+  auto& results = *reinterpret_cast<Results*>(results_.data());
+  worker_.stream().copy(&results.sums, sums_.data(), sizeof results.sums);
+  worker_.stream().copy(&results.state, worker_.context.state, sizeof results.state);
   session.devices.stages_are_processes() ? worker_.wait() : worker_.stream().synchronise();
-  check_data(reinterpret_cast<const cuda::StepState*>(state.data())->bad);
+  check_data(results.state.bad);
   if (!worker_.stages.has_last()) return;
-  const auto& found = *reinterpret_cast<const cuda::TestSums*>(back.data());
+  const cuda::TestSums& found = results.sums;
   add_evaluation(session.model, worker_.buffers.evaluation(worker_.shard),
                  {.loss = found.loss, .weight = found.weight, .correct = found.correct}, samples);
 }
@@ -228,7 +212,9 @@ Evaluation GpuEvaluation::run(const StepExecutor::BatchesDone& done) {
   }
   if (batch_input_) batch_input_->begin(order, 0);
   worker_.stream().fill(sums_.data(), 0, sums_.bytes());
-  download_sums(stages_ ? run_in_stages(order, done) : launch_all(order, done));
+  const int64_t samples = stages_ ? run_in_stages(order, done) : launch_all(order, done);
+  metrics_.finish();
+  download_sums(samples);
   worker_.among_hosts([](GpuHostExchange& e) { e.results().gather_evaluation(); });
   return end_evaluation(worker_.session, worker_.buffers, [&] { worker_.gpus.barrier(); });
 }

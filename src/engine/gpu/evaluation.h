@@ -8,6 +8,7 @@
 #include "engine/gpu/batch_input.h"
 #include "engine/gpu/binding_table.h"
 #include "engine/gpu/captured_graphs.h"
+#include "engine/gpu/output_metrics.h"
 #include "engine/gpu/stages.h"
 #include "engine/gpu/worker.h"
 #include "engine/prefetch_stream.h"
@@ -19,9 +20,11 @@ namespace dpt {
 class GpuEvaluation {
  public:
   // batch_input: of the evaluated set; null: this GPU reads none. stages: null: this GPU has all
-  // stages. prefetch: the rank's prefetched inputs; null: none. Waits for the GPU.
+  // stages. prefetch: the rank's prefetched inputs; null: none. wait_for: waits for an event of
+  // this GPU. The constructor waits for the GPU.
   GpuEvaluation(GpuWorker& worker, const GpuBindingTable& bindings, CapturedGraphs& graphs,
-                BatchInput* batch_input, GpuStages* stages, PrefetchStream* prefetch);
+                BatchInput* batch_input, GpuStages* stages, PrefetchStream* prefetch,
+                const WaitForGpu& wait_for);
 
   // As StepExecutor::evaluate(). REQUIRES: this GPU has the running statistics to evaluate with.
   Evaluation run(const StepExecutor::BatchesDone& done);
@@ -37,8 +40,11 @@ class GpuEvaluation {
   StepShape shape_of_batch(const StepRows& rows) const;
   bool warm(const StepRows& rows) const;
   void keep_results(const GpuBinding& b);
-  void add_metrics(const GpuBinding& b);
   void download_sums(int64_t samples);
+  struct Results {
+    cuda::TestSums sums;
+    cuda::StepState state;
+  };
   const cuda::StepEntry* entry(int64_t batch) const {
     return reinterpret_cast<const cuda::StepEntry*>(entries_.data()) + batch;
   }
@@ -52,6 +58,8 @@ class GpuEvaluation {
   PrefetchStream* prefetch_;
   cuda::DeviceBuffer entries_;       // [batches of the set] their entries, uploaded once
   cuda::DeviceBuffer entry_, sums_;  // entry of the current batch; sums over past batches
+  cuda::DeviceBuffer results_;       // pinned: Results
+  GpuOutputMetrics metrics_;
 };
 
 }  // namespace dpt

@@ -201,7 +201,7 @@ void GpuExecutor::make_batch_inputs(const Samples& samples) {
                                           .wait_for = wait_for_},
                                          test_here, free_bytes);
   evaluation_.emplace(worker_, *bindings_, graphs_, test_batch_input_.get(), stages_.get(),
-                      samples.test);
+                      samples.test, wait_for_);
 }
 
 bool GpuExecutor::captures(const StepRows& rows) const {

@@ -75,6 +75,7 @@ std::byte* FakeApi::allocate(MemoryKind kind, size_t bytes) {
   std::memset(block.data, 0xff, bytes);  // nan, in each floating type
   std::byte* const data = block.data;
   const std::lock_guard lock(fake_mutex());
+  ++allocation_count_;
   if (kind == MemoryKind::pinned)
     most_pinned_ = std::max(most_pinned_, pinned_ += bytes);
   else

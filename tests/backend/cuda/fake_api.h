@@ -99,7 +99,8 @@ class FakeApi : public DeviceApi {
   // What was called since the last time, a line each; a graph's launch is one.
   std::vector<std::string> take_calls() { return std::exchange(calls_, {}); }
   int64_t calls() const { return call_count_; }
-  int64_t waits() const { return wait_count_; }        // of streams
+  int64_t waits() const { return wait_count_; }  // of streams
+  int64_t allocations() const { return allocation_count_; }
   size_t most_pinned() const { return most_pinned_; }  // bytes at once
   int64_t plans() const { return plan_count_; }        // of cuDNN, that were asked for
   std::string leaks() const;  // what was made and is still there, or nothing
@@ -179,6 +180,7 @@ class FakeApi : public DeviceApi {
   DeviceProperties properties_;
   std::set<std::string> loaded_;
   size_t pinned_ = 0, most_pinned_ = 0;
+  int64_t allocation_count_ = 0;
   size_t allocated_ = 0;                      // of the GPU, also by communicators
   bool groups_ = false;                       // calls of a communicator
   std::map<const std::byte*, Block> blocks_;  // by their begin

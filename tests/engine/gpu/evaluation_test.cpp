@@ -28,13 +28,14 @@ struct Evaluator {
   OneGpu one;
   std::optional<GpuRunner> r;
   CapturedGraphs graphs;
+  WaitForGpu wait_for = [](cuda::Event& event) { event.wait(); };
   std::optional<GpuEvaluation> evaluation;
 
   explicit Evaluator(const std::vector<std::string>& how)
       : one(kTinySpec, how), graphs(*one.stream) {
     set_some_weights(*one.session, one.buffers);
     r.emplace(one);
-    evaluation.emplace(one.worker, r->bindings, graphs, r->test.get(), nullptr, nullptr);
+    evaluation.emplace(one.worker, r->bindings, graphs, r->test.get(), nullptr, nullptr, wait_for);
   }
   Evaluation run(const StepExecutor::BatchesDone& done = {}) { return evaluation->run(done); }
   int64_t calls_with(const std::string& word) {
@@ -101,6 +102,27 @@ TEST_CASE("metrics of outputs are the CPU's") {
     CHECK(found.metrics[i].value == expected.metrics[i].value);  // of the same counts
   CHECK(!expected.confusion_matrix.empty());
   CHECK(found.confusion_matrix == expected.confusion_matrix);
+}
+
+TEST_CASE("evaluations keep their buffers, and wait for the batch before the one in progress") {
+  Evaluator gpu({"evaluate.batch_size=2", "evaluate.metrics=[accuracy, f1]", "graphs=false"});
+  const Evaluation first = gpu.run();
+  const int64_t allocations = gpu.one.api.allocations();
+  gpu.one.api.take_calls();
+  const Evaluation second = gpu.run();
+  CHECK(gpu.one.api.allocations() == allocations);
+  REQUIRE(second.metrics.size() == first.metrics.size());
+  for (size_t i = 0; i < first.metrics.size(); ++i)
+    CHECK(second.metrics[i].value == first.metrics[i].value);
+  // Of five batches: the host waits for each one's download once the next one is enqueued, and for
+  // the sums at the end.
+  std::string order;
+  for (const std::string& call : gpu.one.api.take_calls()) {
+    if (call.find("AddTestBatch") != std::string::npos) order += 'b';
+    if (call.find("host waits") != std::string::npos) order += 'w';
+    if (call.find("synchronise") != std::string::npos) order += 's';
+  }
+  CHECK(order == "bbwbwbwbwws");
 }
 
 }  // namespace
