@@ -35,19 +35,26 @@ std::unique_ptr<Kernel> softmax(const KernelQuery& q) {
   });
 }
 
-// The first result becomes the sum of `terms` terms, divided by *divisor unless that is null.
+// The first result becomes the sum of `partial` [partials], divided by *divisor unless that is
+// null.
+void total_terms(const KernelArgs& a, DeviceContext& c, const double* partial, int64_t partials,
+                 const float* divisor) {
+  launch(c.stream,
+         Total{.partial = partial,
+               .divisor = divisor,
+               .total = at<double>(a.out[0]),
+               .partials = partials},
+         1);
+}
+
+// The same for `terms` terms.
 template <class Term>
 void sum_terms(const KernelArgs& a, DeviceContext& c, const Term& term, int64_t terms,
                const float* divisor) {
   auto* partial = reinterpret_cast<double*>(c.workspace);
   const int64_t blocks = PartialSums<Term>::blocks(terms);
   launch(c.stream, PartialSums<Term>{term, partial, terms}, blocks);
-  launch(c.stream,
-         Total{.partial = partial,
-               .divisor = divisor,
-               .total = at<double>(a.out[0]),
-               .partials = blocks},
-         1);
+  total_terms(a, c, partial, blocks, divisor);
 }
 void reserve_terms(int64_t terms) {
   DeviceContext::current().reserve(sizeof(double) *
@@ -130,12 +137,7 @@ std::unique_ptr<Kernel> cross_entropy(const KernelQuery& q) {
                              .terms = terms,
                              .state = c.state},
            lines.count);
-    launch(c.stream,
-           Total{.partial = terms,
-                 .divisor = at<float>(a.in[2]),
-                 .total = at<double>(a.out[0]),
-                 .partials = lines.count},
-           1);
+    total_terms(a, c, terms, lines.count, at<float>(a.in[2]));
   });
 }
 
@@ -204,17 +206,34 @@ std::unique_ptr<Kernel> target_weight(const KernelQuery& q) {
   });
 }
 
+// Short lines, and lines that fill a GPU with a thread each, are read by a thread each: along an
+// inner dimension, neighboring threads then read neighboring elements. Otherwise a block reads a
+// line.
+bool thread_per_line(const Lines& lines) {
+  constexpr int64_t kShort = 64, kMany = 1 << 19;
+  return lines.extent < kShort || lines.count >= kMany;
+}
+
 std::unique_ptr<Kernel> count_correct(const KernelQuery& q) {
   const auto s = settings<CountCorrect>(q);
   const Lines lines = lines_along(q.in[0].shape, s.dim);
-  reserve_terms(lines.count);
+  const auto term = [=](const KernelArgs& a) {
+    return CorrectTerm{.lines = lines,
+                       .x = at<float>(a.in[0]),
+                       .classes = at<int32_t>(a.in[1]),
+                       .ignore = s.ignore_index};
+  };
+  if (thread_per_line(lines)) {
+    reserve_terms(lines.count);
+    return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+      sum_terms(a, c, term(a), lines.count, nullptr);
+    });
+  }
+  DeviceContext::current().reserve(sizeof(double) * static_cast<size_t>(lines.count));
   return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-    sum_terms(a, c,
-              CorrectTerm{.lines = lines,
-                          .x = at<float>(a.in[0]),
-                          .classes = at<int32_t>(a.in[1]),
-                          .ignore = s.ignore_index},
-              lines.count, nullptr);
+    auto* terms = reinterpret_cast<double*>(c.workspace);
+    launch(c.stream, CorrectLines{.term = term(a), .terms = terms}, lines.count);
+    total_terms(a, c, terms, lines.count, nullptr);
   });
 }
 

@@ -274,7 +274,56 @@ struct CorrectTerm {
       best = c;
       most = v;
     }
-    return best == classes[line] && classes[line] != ignore ? 1 : 0;
+    return correct(line, best) ? 1 : 0;
+  }
+  DPT_HOST_DEVICE bool correct(int64_t line, int64_t best) const {
+    return best == classes[line] && classes[line] != ignore;
+  }
+};
+
+// terms[line] = CorrectTerm of the line. A block computes one line.
+struct CorrectLines {
+  static constexpr int kThreads = 256;
+  struct Shared {
+    float most[kThreads];
+    int64_t at[kThreads];
+  };
+  CorrectTerm term;
+  double* terms;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    term.touches(v);
+    v.writes(terms, count);
+  }
+  // Whether argmax takes v at index i rather than w at index j.
+  DPT_HOST_DEVICE static bool first(float v, int64_t i, float w, int64_t j) {
+    if (v != v) return w == w || i < j;
+    return v > w || (v == w && i < j);
+  }
+  template <class Block>
+  DPT_HOST_DEVICE void operator()(Block& block) const {
+    const int64_t line = block.index();
+    block.phase([&](int t, Shared& s) {
+      float most = -INFINITY;
+      int64_t at = term.lines.extent;  // behind every element
+      for (int64_t c = t; c < term.lines.extent; c += kThreads) {
+        const float v = term.x[term.lines.at(line, c)];
+        if (!first(v, c, most, at)) continue;
+        most = v;
+        at = c;
+      }
+      s.most[t] = most;
+      s.at[t] = at;
+    });
+    for (int half = kThreads / 2; half > 0; half /= 2)
+      block.phase([&](int t, Shared& s) {
+        if (t >= half || !first(s.most[t + half], s.at[t + half], s.most[t], s.at[t])) return;
+        s.most[t] = s.most[t + half];
+        s.at[t] = s.at[t + half];
+      });
+    block.phase([&](int t, Shared& s) {
+      if (t == 0) terms[line] = term.correct(line, s.at[0]) ? 1 : 0;
+    });
   }
 };
 
@@ -284,8 +333,9 @@ using LossKernels =
                PartialSums<PointTerm<HuberOf>>, PointGradient<HuberOf>, PartialSums<PointTerm<Bce>>,
                PointGradient<Bce>, PartialSums<PointTerm<BceOfLogits>>, PointGradient<BceOfLogits>,
                PartialSums<PointTerm<KlDivOf>>, PointGradient<KlDivOf>, PartialSums<ClassTerm>,
-               NllGradient, PartialSums<CorrectTerm>, PartialSums<PointTerm<SoftMargin>>,
-               PointGradient<SoftMargin>, PartialSums<PointTerm<PoissonNllOf>>,
-               PointGradient<PoissonNllOf>, PartialSums<MultiMarginTerm>, MultiMarginGradient>;
+               NllGradient, PartialSums<CorrectTerm>, CorrectLines,
+               PartialSums<PointTerm<SoftMargin>>, PointGradient<SoftMargin>,
+               PartialSums<PointTerm<PoissonNllOf>>, PointGradient<PoissonNllOf>,
+               PartialSums<MultiMarginTerm>, MultiMarginGradient>;
 
 }  // namespace dpt::cuda
