@@ -2,16 +2,18 @@
 // generations of GPUs, in every precision, and for some other norms, pools and attention: `plans
 // RUNTIME DRIVER GOLDEN CONFIGS`. It is what their kernels ask for while they are prepared: of
 // every program, so of training and evaluation, of full and of smaller last batches. No GPU is
-// needed, and nothing is run: that a plan exists is all that is shown. RUNTIME stands in for the
-// CUDA runtime (no_device.cpp), DRIVER, the toolkit's own stub, for libcuda.so.1; CONFIGS is the
-// folder of specs. DPT_REWRITE_GOLDEN=1 writes GOLDEN anew; of another version of cuDNN only the
-// existence of plans is checked. Exit code 77: there is no cuDNN.
+// needed, and nothing is run: that a plan exists is all that is shown. Plans that were saved, as in
+// the user's plan cache, are restored: of all convolutions, and one of each kind of norm, pooling
+// and attention. RUNTIME stands in for the CUDA runtime (no_device.cpp), DRIVER for libcuda.so.1
+// (no_driver.cpp); CONFIGS is the folder of specs. DPT_REWRITE_GOLDEN=1 writes GOLDEN anew; of
+// another version of cuDNN only the existence of plans is checked. Exit code 77: there is no cuDNN.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -194,10 +196,11 @@ void on_each_gpu(SetDevice* set_device, Plan plan) {
 }
 
 // A plan that was saved, as PlanCache keeps it, is the same plan: of the same engine and settings.
-void check_saved(const std::string& gpu, const DnnConvolution& c, const DnnPlan& plan) {
+template <class Description>
+void check_saved(const std::string& gpu, const Description& d, const DnnPlan& plan) {
   const std::string saved = plan.saved();
   require(!plan.from_cache() && !saved.empty(), "a plan can be saved");
-  const auto restored = Dnn::instance().restore_without_device(gpu, c, saved);
+  const auto restored = Dnn::instance().restore_without_device(gpu, d, saved);
   require(restored->from_cache(), "a restored plan is known as one");
   require(restored->name() == plan.name() && restored->workspace_bytes() == plan.workspace_bytes(),
           "a restored plan is the one that was saved");
@@ -239,13 +242,33 @@ std::string plans_of(const DnnConvolution& c, SetDevice* set_device) {
   return out;
 }
 
-// Kernels of norms, pooling and attention are compiled where they run, so it is only asked whether
-// they would be.
+// Kernels of norms, pooling and attention are compiled when their plan is made, which takes half a
+// second, so it is only asked whether they would be. check_restored() makes a few.
 template <class Description>
 std::string plans_of(const Description& d, SetDevice* set_device) {
   on_each_gpu(set_device,
               [&](const std::string& gpu) { Dnn::instance().check_without_device(gpu, d); });
   return " compiled when it runs";
+}
+
+std::string kind_of(const DnnNorm& n) { return std::string(name_of(n.kind)); }
+std::string kind_of(const DnnPool& p) { return std::string(name_of(p.kind)); }
+std::string kind_of(const DnnAttention& a) { return a.causal ? "causal" : ""; }
+
+// Makes and restores the first plan of each kind, forward and backward, for an H200.
+template <class Description>
+void check_restored(const Recorder& gpu, SetDevice* set_device) {
+  const Gpu& h200 = kGpus[1];
+  set_device(h200.compute, h200.multiprocessors);
+  std::set<std::pair<std::string, DnnPass>> seen;
+  for (const auto& [spec, d] : std::get<Recorder::Asked<Description>>(gpu.asked)) try {
+      if (!seen.emplace(kind_of(d), d.pass).second) continue;
+      const std::string properties = properties_of(h200);
+      check_saved(properties, d, *Dnn::instance().plan_without_device(properties, d));
+    } catch (Error& e) {
+      e.during("restoring " + text_of(d));
+      throw;
+    }
 }
 
 template <class Description>
@@ -310,10 +333,13 @@ int run(const std::string& runtime, const std::string& driver, const std::string
   made += rows_of<DnnConvolution>(gpu, set_device, failed);
   require(missing_driver_is_no_refusal(set_device), "a missing driver is no refusal of cuDNN's");
   // With a driver cuDNN may compile kernels for convolutions, too, which takes minutes for all.
-  require(dlopen(driver.c_str(), RTLD_NOW) != nullptr, "the stub of the driver can be loaded");
+  require(dlopen(driver.c_str(), RTLD_NOW) != nullptr, "the stand-in for the driver can be loaded");
   made += rows_of<DnnNorm>(gpu, set_device, failed);
   made += rows_of<DnnPool>(gpu, set_device, failed);
   made += rows_of<DnnAttention>(gpu, set_device, failed);
+  check_restored<DnnNorm>(gpu, set_device);
+  check_restored<DnnPool>(gpu, set_device);
+  check_restored<DnnAttention>(gpu, set_device);
   if (failed) return 1;
   if (std::getenv("DPT_REWRITE_GOLDEN")) std::ofstream(golden) << made;
   std::ifstream file(golden);

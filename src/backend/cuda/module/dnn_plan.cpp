@@ -172,6 +172,26 @@ void find_plans(AttentionGraph& built, const DnnAttention& a, Prepare&& prepare)
   find_plans(built.graph, a, prepare, unwanted(false, false), a.workspace);
 }
 
+// The class that builds the graph of a description.
+template <class Description>
+struct GraphFor;
+template <>
+struct GraphFor<DnnConvolution> {
+  using Type = GraphOf;
+};
+template <>
+struct GraphFor<DnnNorm> {
+  using Type = NormGraph;
+};
+template <>
+struct GraphFor<DnnPool> {
+  using Type = PoolGraph;
+};
+template <>
+struct GraphFor<DnnAttention> {
+  using Type = AttentionGraph;
+};
+
 class FrontEndPlan final : public DnnPlan {
  public:
   // graph: with a plan.
@@ -215,9 +235,9 @@ class FrontEndPlan final : public DnnPlan {
   bool from_cache_;
 };
 
-template <class Built, class Description, class Prepare>
+template <class Description, class Prepare>
 std::unique_ptr<DnnPlan> make_plan(const Description& d, Prepare&& prepare) {
-  const auto built = std::make_shared<Built>(d);
+  const auto built = std::make_shared<typename GraphFor<Description>::Type>(d);
   find_plans(*built, d, prepare);
   fe::graph::Graph& graph = built->graph;
   check(graph.build_plans(), d);
@@ -298,7 +318,7 @@ Dnn::Dnn() : report_(cuda_library("cuDNN")) {
                            kDnnSources);
 }
 
-template <class Built, class Description>
+template <class Description>
 std::unique_ptr<DnnPlan> Dnn::known_or_made(void* handle, const std::string& gpu,
                                             const Description& d) {
   const std::string key = fmt::format("{}\n{}\n{}", all_of(d), gpu, libraries_);
@@ -307,12 +327,12 @@ std::unique_ptr<DnnPlan> Dnn::known_or_made(void* handle, const std::string& gpu
         return graph.deserialize(static_cast<cudnnHandle_t>(handle), bytes, false, false);
       });
       return std::make_unique<RestoredPlan>(std::move(restored), cache_, key, [d](void* current) {
-        return make_plan<Built>(d, for_handle(current));
+        return make_plan(d, for_handle(current));
       });
     } catch (const std::exception& e) {
       cache_.reject(key, e.what());
     }
-  auto out = make_plan<Built>(d, for_handle(handle));
+  auto out = make_plan(d, for_handle(handle));
   cache_.write(key, out->saved());
   return out;
 }
@@ -341,48 +361,53 @@ void Dnn::set_stream(void* handle, void* stream) {
 }
 
 std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const std::string& gpu, const DnnConvolution& d) {
-  return known_or_made<GraphOf>(handle, gpu, d);
+  return known_or_made(handle, gpu, d);
 }
 
 std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const std::string& gpu, const DnnNorm& d) {
-  return known_or_made<NormGraph>(handle, gpu, d);
+  return known_or_made(handle, gpu, d);
 }
 
 std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const std::string& gpu, const DnnPool& d) {
-  return known_or_made<PoolGraph>(handle, gpu, d);
+  return known_or_made(handle, gpu, d);
 }
 
 std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const std::string& gpu, const DnnAttention& d) {
-  return known_or_made<AttentionGraph>(handle, gpu, d);
+  return known_or_made(handle, gpu, d);
 }
 
+template <class Description>
+void Dnn::check_without_device(const std::string& properties, const Description& d) {
+  typename GraphFor<Description>::Type built(d);
+  find_plans(built, d, for_properties(properties, d));
+}
+
+template <class Description>
 std::unique_ptr<DnnPlan> Dnn::plan_without_device(const std::string& properties,
-                                                  const DnnConvolution& convolution) {
-  return make_plan<GraphOf>(convolution, for_properties(properties, convolution));
+                                                  const Description& d) {
+  return make_plan(d, for_properties(properties, d));
 }
 
+template <class Description>
 std::unique_ptr<DnnPlan> Dnn::restore_without_device(const std::string& properties,
-                                                     const DnnConvolution& convolution,
+                                                     const Description& d,
                                                      const std::string& saved) {
-  return restore_plan(convolution, saved, [&](auto& graph, const std::vector<uint8_t>& bytes) {
-    graph.set_device_properties(device_of(properties, convolution));
+  return restore_plan(d, saved, [&](auto& graph, const std::vector<uint8_t>& bytes) {
+    graph.set_device_properties(device_of(properties, d));
     return graph.deserialize(bytes);
   });
 }
 
-void Dnn::check_without_device(const std::string& properties, const DnnNorm& norm) {
-  NormGraph built(norm);
-  find_plans(built, norm, for_properties(properties, norm));
-}
-
-void Dnn::check_without_device(const std::string& properties, const DnnPool& pool) {
-  PoolGraph built(pool);
-  find_plans(built, pool, for_properties(properties, pool));
-}
-
-void Dnn::check_without_device(const std::string& properties, const DnnAttention& attention) {
-  AttentionGraph built(attention);
-  find_plans(built, attention, for_properties(properties, attention));
-}
+#define DPT_WITHOUT_DEVICE(Description)                                            \
+  template void Dnn::check_without_device(const std::string&, const Description&); \
+  template std::unique_ptr<DnnPlan> Dnn::plan_without_device(const std::string&,   \
+                                                             const Description&);  \
+  template std::unique_ptr<DnnPlan> Dnn::restore_without_device(                   \
+      const std::string&, const Description&, const std::string&);
+DPT_WITHOUT_DEVICE(DnnConvolution)
+DPT_WITHOUT_DEVICE(DnnNorm)
+DPT_WITHOUT_DEVICE(DnnPool)
+DPT_WITHOUT_DEVICE(DnnAttention)
+#undef DPT_WITHOUT_DEVICE
 
 }  // namespace dpt::cuda

@@ -42,22 +42,22 @@ class Dnn {
   std::unique_ptr<DnnPlan> plan(void* handle, const std::string& gpu, const DnnNorm& d);
   std::unique_ptr<DnnPlan> plan(void* handle, const std::string& gpu, const DnnPool& d);
   std::unique_ptr<DnnPlan> plan(void* handle, const std::string& gpu, const DnnAttention& d);
-  // For a GPU that need not be there, described by JSON as cuDNN serialises device properties.
-  std::unique_ptr<DnnPlan> plan_without_device(const std::string& properties,
-                                               const DnnConvolution& convolution);
-  // What another one of these saved.
+  // For a GPU that need not be there, described by JSON as cuDNN serializes device properties. For
+  // the tests; Description: as of plan(). check: throws NoAlgorithm where there is no plan, without
+  // compiling its kernels. plan: also compiles them, unless they are part of cuDNN, and loads them
+  // by the driver. restore: from what such a plan saved. REQUIRES: libcuda.so.1 or its stand-in is
+  // loaded, except for convolutions.
+  template <class Description>
+  void check_without_device(const std::string& properties, const Description& d);
+  template <class Description>
+  std::unique_ptr<DnnPlan> plan_without_device(const std::string& properties, const Description& d);
+  template <class Description>
   std::unique_ptr<DnnPlan> restore_without_device(const std::string& properties,
-                                                  const DnnConvolution& convolution,
-                                                  const std::string& saved);
-  // Throws NoAlgorithm where there is none: its kernels are compiled where they run. REQUIRES:
-  // libcuda.so.1 or what stands in for it is loaded.
-  void check_without_device(const std::string& properties, const DnnNorm& norm);
-  void check_without_device(const std::string& properties, const DnnPool& pool);
-  void check_without_device(const std::string& properties, const DnnAttention& attention);
+                                                  const Description& d, const std::string& saved);
 
  private:
   Dnn();
-  template <class Built, class Description>
+  template <class Description>
   std::unique_ptr<DnnPlan> known_or_made(void* handle, const std::string& gpu,
                                          const Description& d);
   LibraryReport report_;

@@ -24,15 +24,5 @@ std::unique_ptr<DnnPlan> Dnn::plan(void*, const std::string&, const DnnConvoluti
 std::unique_ptr<DnnPlan> Dnn::plan(void*, const std::string&, const DnnNorm&) { missing(); }
 std::unique_ptr<DnnPlan> Dnn::plan(void*, const std::string&, const DnnPool&) { missing(); }
 std::unique_ptr<DnnPlan> Dnn::plan(void*, const std::string&, const DnnAttention&) { missing(); }
-std::unique_ptr<DnnPlan> Dnn::plan_without_device(const std::string&, const DnnConvolution&) {
-  missing();
-}
-std::unique_ptr<DnnPlan> Dnn::restore_without_device(const std::string&, const DnnConvolution&,
-                                                     const std::string&) {
-  missing();
-}
-void Dnn::check_without_device(const std::string&, const DnnNorm&) { missing(); }
-void Dnn::check_without_device(const std::string&, const DnnPool&) { missing(); }
-void Dnn::check_without_device(const std::string&, const DnnAttention&) { missing(); }
 
 }  // namespace dpt::cuda
