@@ -5,6 +5,7 @@
 #include "backend/cuda/implementations/kernels.h"
 #include "backend/cuda/implementations/support.h"
 #include "backend/cuda/interface/launch.h"
+#include "backend/cuda/kernels/uses.h"
 #include "graph/attrs.h"
 
 namespace dpt::cuda {
@@ -166,15 +167,51 @@ std::unique_ptr<Kernel> embedding(const KernelQuery& q) {
 std::string refuses_embedding_gradient(const KernelQuery& q) {
   return q.out[0].dtype != DType::f32 ? "it makes f32" : "";
 }
+// The scratch memory of a sort of `uses` uses of `rows` rows.
+struct UsePlan {
+  int64_t uses, rows;
+  size_t list_bytes() const { return aligned(sizeof(uint64_t) * static_cast<size_t>(uses)); }
+  size_t bytes() const {
+    return 2 * list_bytes() + sizeof(uint32_t) * static_cast<size_t>(rows + 1);
+  }
+};
+struct SortedUses {
+  const uint64_t* sorted;
+  const uint32_t* begin;
+};
+// Enqueues the sort. REQUIRES: plan.bytes() of workspace are reserved.
+SortedUses sort_uses(DeviceContext& c, const UsePlan& plan, const int32_t* index, int64_t padding) {
+  auto* sorted = reinterpret_cast<uint64_t*>(c.workspace);
+  auto* other = reinterpret_cast<uint64_t*>(c.workspace + plan.list_bytes());
+  auto* begin = reinterpret_cast<uint32_t*>(c.workspace + 2 * plan.list_bytes());
+  launch(c.stream,
+         SortUses{.index = index,
+                  .sorted = sorted,
+                  .uses = plan.uses,
+                  .rows = plan.rows,
+                  .padding = padding},
+         SortUses::runs(plan.uses));
+  for (int bits = SortUses::kRunBits; int64_t{1} << bits < plan.uses; ++bits) {
+    launch(c.stream, MergeUses{.from = sorted, .to = other, .uses = plan.uses, .bits = bits},
+           plan.uses);
+    std::swap(sorted, other);
+  }
+  launch(c.stream, FindUses{.sorted = sorted, .begin = begin, .uses = plan.uses}, plan.rows + 1);
+  return {sorted, begin};
+}
+
 std::unique_ptr<Kernel> embedding_gradient(const KernelQuery& q) {
-  const int64_t rows = q.out[0].shape[0], width = q.out[0].shape[1], uses = count(q.in[1]);
+  const int64_t width = q.out[0].shape[1];
+  const UsePlan plan{.uses = count(q.in[1]), .rows = q.out[0].shape[0]};
   const int64_t padding = settings<Embedding>(q).padding_idx;
+  DeviceContext::current().reserve(plan.bytes());
   return with_number(q.in[0].dtype, [&]<class T>(T) {
     return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+      const auto [sorted, begin] = sort_uses(c, plan, at<int32_t>(a.in[1]), padding);
       launch(c.stream,
-             SumUses<T>{at<T>(a.in[0]), at<int32_t>(a.in[1]), at<float>(a.out[0]), uses, width,
-                        rows, padding},
-             rows * SumUses<T>::pieces(width));
+             SumUses<T>{at<T>(a.in[0]), sorted, begin, at<float>(a.out[0]), plan.uses, width,
+                        plan.rows},
+             plan.rows * SumUses<T>::pieces(width));
     });
   });
 }

@@ -15,6 +15,7 @@
 #include "backend/cuda/kernels/softmax.h"
 #include "backend/cuda/kernels/sums.h"
 #include "backend/cuda/kernels/update.h"
+#include "backend/cuda/kernels/uses.h"
 #include "backend/cuda/kernels/vector_losses.h"
 
 namespace dpt::cuda {
@@ -25,7 +26,7 @@ using AllKernels =
     KernelLists<BasicKernels, ActivationKernels, Bf16ActivationKernels, F16ActivationKernels,
                 PointwiseKernels, CopyKernels, ImageKernels, SumKernels, NormKernels,
                 SoftmaxKernels, LossKernels, ProductKernels, UpdateKernels, GatherKernels,
-                AugmentKernels, AttentionKernels, VectorLossKernels>;
+                AugmentKernels, AttentionKernels, VectorLossKernels, UseKernels>;
 
 namespace detail {
 

@@ -1,7 +1,7 @@
-// Moves elements: layouts, slices, padding, concatenation, rows of an embedding.
+// Moves elements: layouts, slices, padding, concatenation, rows of an embedding (its gradient:
+// uses.h).
 #pragma once
 
-#include "backend/cuda/kernels/block.h"
 #include "backend/cuda/kernels/number.h"
 #include "backend/cuda/kernels/own_kernel.h"
 #include "backend/cuda/kernels/step_state.h"
@@ -152,59 +152,9 @@ struct TakeRows {
   }
 };
 
-// dw[r, e] = the sum of dy[i, e] over all i with index[i] = r, in the order of i and in double. A
-// block computes one row and 256 columns.
-template <class T>
-struct SumUses {
-  static constexpr int kThreads = 256, kUses = 2048;
-  const T* dy;
-  const int32_t* index;
-  float* dw;
-  int64_t uses, width, rows, padding;
-  struct Shared {
-    bool mine[kUses], any[kThreads];
-  };
-  DPT_HOST_DEVICE static int64_t pieces(int64_t width) { return (width + kThreads - 1) / kThreads; }
-  template <class Visitor>
-  void touches(Visitor& v, int64_t) const {
-    v.reads(dy, uses * width);
-    v.reads(index, uses);
-    v.writes(dw, rows * width);
-  }
-  template <class Block>
-  DPT_HOST_DEVICE void operator()(Block& block) const {
-    const int64_t row = block.index() / pieces(width);
-    const int64_t first = block.index() % pieces(width) * kThreads;
-    auto sum = block.template per_thread<double>();
-    for (int64_t begin = 0; begin < uses; begin += kUses) {
-      block.phase([&](int t, Shared& s) {
-        s.any[t] = false;
-        for (int u = t; u < kUses; u += kThreads) {
-          const int64_t use = begin + u;
-          s.mine[u] = use < uses && index[use] == row && row != padding;
-          s.any[t] = s.any[t] || s.mine[u];
-        }
-      });
-      for (int half = kThreads / 2; half > 0; half /= 2)
-        block.phase([&](int t, Shared& s) {
-          if (t < half) s.any[t] = s.any[t] || s.any[t + half];
-        });
-      block.phase([&](int t, Shared& s) {
-        if (!s.any[0] || first + t >= width) return;
-        for (int u = 0; u < kUses; ++u)
-          if (s.mine[u]) sum[t] += static_cast<double>(number(dy[(begin + u) * width + first + t]));
-      });
-    }
-    block.phase([&](int t, Shared&) {
-      if (first + t < width) put(dw[row * width + first + t], sum[t]);
-    });
-  }
-};
-
 using CopyKernels =
     KernelList<Take<uint32_t>, Take<uint16_t>, Give<uint32_t>, Give<uint16_t>, TakeRows<float>,
-               TakeRows<Bf16>, TakeRows<F16>, SumUses<float>, SumUses<Bf16>, SumUses<F16>,
-               UnfoldDepth<uint32_t>, UnfoldDepth<uint16_t>, FoldDepth<float>, FoldDepth<Bf16>,
-               FoldDepth<F16>>;
+               TakeRows<Bf16>, TakeRows<F16>, UnfoldDepth<uint32_t>, UnfoldDepth<uint16_t>,
+               FoldDepth<float>, FoldDepth<Bf16>, FoldDepth<F16>>;
 
 }  // namespace dpt::cuda
