@@ -89,13 +89,13 @@ def add_files(to):
 def options_of(build):
     """The options of a build as words for meson.
 
-    Units of several files (folder_units) are compiled again, so they are not optimised; kernels, which have flags of
+    Units of several files (folder_units) are compiled again, so they are not optimized; kernels, which have flags of
     their own, are taken over in any case."""
     with open(os.path.join(build, 'meson-info/intro-buildoptions.json'), encoding='utf-8') as f:
         options = {o['name']: o['value'] for o in json.load(f)}
-    if options['folder_units'] == 'all':
+    if options['folder_units'] == 'all' or (options['folder_units'], options['buildtype']) == ('auto', 'release'):
         options['optimization'] = '0'
-    same = ['optimization', 'debug', 'werror', 'warning_level', 'b_ndebug', 'onednn', 'jpeg', 'png', 'webp', 'tiff',
+    same = ['buildtype', 'optimization', 'debug', 'werror', 'warning_level', 'b_ndebug', 'onednn', 'jpeg', 'png', 'webp', 'tiff',
             'folder_units']
     return [f'-D{name}={str(options[name]).lower()}' for name in same if name in options] + ['-Dtests=disabled',
                                                                                              '-Dcuda=disabled']
