@@ -3,7 +3,9 @@
 // twice and requires equal bits. Each operator has a process of its own; each operator,
 // implementation and type has a line of output. Environment:
 //   DPT_OPERATORS=linear,attention  only these; -linear,attention: all others
-//   DPT_CONFORMANCE_JOBS=8          processes at a time (4); 0: no processes, for sanitizers
+//   DPT_CONFORMANCE_JOBS=8          processes at a time; 0: no processes, for sanitizers. Default:
+//                                   five eighths of the cores, at least 4: a process waits for its
+//                                   GPU or computes the reference, and other probes run beside
 //   DPT_ANNOUNCED_FALLBACKS="convolution:cudnn:f32 ..."  where an own kernel may replace a
 //                                   library's; anywhere else that is a failure
 #include "backend/cuda/conformance.h"
@@ -121,7 +123,9 @@ TEST_CASE("kernels agree with the reference on a GPU, on every sample and at rea
     std::fflush(stdout);
     CHECK_MESSAGE(piece.problem.empty(), piece.name, ": ", piece.problem);
   };
-  const int jobs = std::atoi(environment("DPT_CONFORMANCE_JOBS", "4").c_str());
+  const unsigned by_cores = std::max(4U, std::thread::hardware_concurrency() * 5 / 8);
+  const int jobs =
+      std::atoi(environment("DPT_CONFORMANCE_JOBS", std::to_string(by_cores).c_str()).c_str());
   if (jobs > 0)
     in_processes(names, jobs, kSeconds, body, ended);
   else

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <random>
 #include <set>
 #include <sstream>
 #include <string>
@@ -19,6 +20,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "backend/cuda/conformance.h"
 #include "backend/cuda/implementations/kernels.h"
 #include "backend/cuda/interface/context.h"
 #include "backend/cuda/interface/launch.h"
@@ -26,6 +28,7 @@
 #include "base/fail.h"
 #include "base/units.h"
 #include "cli/spec_argument.h"
+#include "graph/interpret.h"
 #include "graph/operator.h"
 
 namespace dpt::cuda {
@@ -186,68 +189,6 @@ TEST_CASE("the first call of cuDNN on a GPU is made inside of a capture") {
       [&] { return read(*api, *stream, y, 1024) == std::vector<float>(1024, 8); });
 }
 
-TEST_CASE("NCCL with one rank on a GPU sums, also captured") {
-  const auto api = open_gpu();
-  if (!api) return;
-  const auto stream = api->make_stream();
-  constexpr size_t kCount = 1000;
-  const DeviceBuffer x(*api, MemoryKind::device, kCount * sizeof(float));
-  const auto all = api->join(api->new_communicator_id(), 0, 1, [](double) {});
-  launch(*stream, Fill<float>{floats(x), 3}, kCount);
-  all->all_reduce(*stream, x.data(), kCount, DType::f32);
-  CHECK(read(*api, *stream, x, kCount) == std::vector<float>(kCount, 3));
-  say("NCCL: one rank, uncaptured");
-  {
-    stream->begin_capture();
-    launch(*stream, Fill<float>{floats(x), 4}, kCount);
-    all->all_reduce(*stream, x.data(), kCount, DType::f32);
-    const auto graph = stream->end_capture();
-    for (int i = 0; i < 3; ++i) {
-      stream->fill(x.data(), 0, kCount * sizeof(float));
-      stream->launch(*graph);
-      CHECK(read(*api, *stream, x, kCount) == std::vector<float>(kCount, 4));
-    }
-  }
-  all->check();
-  stream->synchronise();
-  all->finish();
-  say("NCCL: one rank, captured and replayed three times");
-}
-
-TEST_CASE("NCCL's calls in a group, of few blocks, on an urgent stream of a GPU") {
-  const auto api = open_gpu();
-  if (!api) return;
-  const auto stream = api->make_urgent_stream();
-  constexpr size_t kCount = 1000;
-  const DeviceBuffer x(*api, MemoryKind::device, 2 * kCount * sizeof(float));
-  const auto free_mib = [&] { return api->free_memory() / kMiB; };
-  const size_t before = free_mib();
-  constexpr int kMostBlocks = 8;
-  const auto all = api->join(
-      api->new_communicator_id(), 0, 1, [](double) {}, kMostBlocks);
-  say(fmt::format("NCCL: {} MiB free before joining, {} after", before, free_mib()));
-  const auto sum_both = [&] {
-    launch(*stream, Fill<float>{floats(x), 5}, 2 * kCount);
-    CallGroup group(*all);
-    for (const size_t half : {size_t{0}, kCount})
-      all->all_reduce(*stream, floats(x) + half, kCount, DType::f32);
-    group.end();
-  };
-  sum_both();
-  CHECK(read(*api, *stream, x, 2 * kCount) == std::vector<float>(2 * kCount, 5));
-  {
-    stream->begin_capture();
-    sum_both();
-    const auto graph = stream->end_capture();
-    stream->fill(x.data(), 0, 2 * kCount * sizeof(float));
-    stream->launch(*graph);
-    CHECK(read(*api, *stream, x, 2 * kCount) == std::vector<float>(2 * kCount, 5));
-  }
-  stream->synchronise();
-  all->finish();
-  say("NCCL: a group of two calls, uncaptured and captured");
-}
-
 TEST_CASE("the time between two kernels on a GPU") {
   const auto api = open_gpu();
   if (!api) return;
@@ -303,7 +244,30 @@ TEST_CASE("the memory bandwidth of a GPU") {
   rate("from the host", all, [&] { stream->copy(x.data(), host.data(), bytes); });
 }
 
-// The nodes of a program on inputs of zeros, each captured some times and replayed.
+// Random values for input i of an operator, in the range of the operator's samples: real numbers
+// whose products neither vanish nor overflow, and valid indices. Zeros would draw less power, so
+// clocks and times would be those of no real step. At most `kMost` values, which repeat.
+HostTensor random_values(const KernelQuery& q, size_t i) {
+  constexpr int64_t kMost = 1 << 13;
+  const TensorDesc& d = q.in[i];
+  Sample sample{q};
+  for (const Sample& s : op(q.op).samples())
+    if (s.query.in.size() == q.in.size()) {
+      sample.ranges = s.ranges;
+      break;
+    }
+  // Indices of max_pool's gradients: the first element of each window.
+  if (is_indices_gradient(q) && i == 1) sample.ranges.assign(2, {.low = 0, .high = 1});
+  sample.query.in[i] = {is_half(d.dtype) ? DType::f32 : d.dtype,
+                        {std::min(kMost, d.shape.elements())}};
+  std::mt19937 random(static_cast<uint32_t>(i));
+  HostTensor values = sample_input(sample, i, DType::f32, random);
+  HostTensor out({d.dtype, sample.query.in[i].shape});
+  for (size_t e = 0; e < values.size(); ++e) out.set(e, values.get(e));
+  return out;
+}
+
+// The nodes of a program on random inputs, each captured some times and replayed.
 class NodeTimes {
  public:
   NodeTimes(DeviceApi& api, bool tf32) : api_(api), stream_(api.make_stream()), tf32_(tf32) {}
@@ -357,6 +321,8 @@ class NodeTimes {
         stream_->fill(memory.back().data(), 0, bytes);
         r.bytes += static_cast<double>(d.bytes());
       }
+    for (size_t i = 0; i < q.in.size(); ++i)
+      if (q.in[i].bytes() > 0) fill(memory[i], q.in[i].bytes(), random_values(q, i));
     const DeviceBuffer state(api_, MemoryKind::device, sizeof(StepState));
     stream_->fill(state.data(), 0, sizeof(StepState));
     DeviceContext context(api_, *stream_, reinterpret_cast<StepState*>(state.data()));
@@ -383,6 +349,16 @@ class NodeTimes {
                            stream_->synchronise();
                          }) /
                 kTimes;
+  }
+
+  void fill(const DeviceBuffer& memory, size_t bytes, HostTensor values) {
+    const size_t piece = values.desc.bytes();
+    const DeviceBuffer pinned(api_, MemoryKind::pinned, piece);
+    std::memcpy(pinned.data(), values.view().data, piece);
+    stream_->copy(memory.data(), pinned.data(), piece);
+    for (size_t at = piece; at < bytes; at *= 2)
+      stream_->copy(memory.data() + at, memory.data(), std::min(at, bytes - at));
+    stream_->synchronise();
   }
 
   DeviceApi& api_;
