@@ -9,6 +9,7 @@
 
 #include "spec/language.h"
 #include "spec/model.h"
+#include "spec/pytorch_words.h"
 #include "spec/schema.h"
 
 namespace dpt {
@@ -309,6 +310,37 @@ void explain_settings(const Registries& v, std::string_view word, std::string& o
   }
 }
 
+// Whether a text such as "torch.optim.SGD, DataLoader(shuffle)" has the name, in the form of
+// plain_name(), as one of its words.
+bool has_word(std::string_view text, std::string_view name) {
+  for (size_t from = 0; from < text.size();) {
+    const size_t end = std::min(text.find_first_of(".,() =", from), text.size());
+    if (end > from && plain_name(text.substr(from, end - from)) == name) return true;
+    from = end + 1;
+  }
+  return false;
+}
+
+// What a word of PyTorch is called here: advice, and all that names it as its equivalent.
+std::string explain_pytorch(const Registries& v, std::string_view word) {
+  const std::string_view path = word.substr(0, word.find('('));
+  const std::string name = plain_name(path.substr(path.rfind('.') + 1));
+  std::string out;
+  if (const std::string_view advice = pytorch_advice(name); !advice.empty())
+    out += fmt::format("{} of PyTorch: {}\n", word, advice);
+  for (const KeyLocation& p : all_keys(v))
+    if (has_word(p.key.torch, name)) out += fmt::format("key '{}': {}\n", p.path, p.key.doc);
+  for (const RegistryInfo& w : registry_infos())
+    for (const RegistryEntry* n : registry_of(v, w.list)) {
+      if (has_word(n->usage.torch, name))
+        out += fmt::format("{} '{}': {}\n", w.what, n->name, n->summary);
+      for (const KeyDoc& k : n->describe())
+        if (has_word(k.torch, name))
+          out += fmt::format("key '{}' of {} '{}': {}\n", k.name, w.what, n->name, k.doc);
+    }
+  return out;
+}
+
 }  // namespace
 
 std::string reference_page(const Registries& v) {
@@ -342,7 +374,7 @@ std::string explain(const Registries& v, std::string_view word) {
   explain_settings(v, word, out);
   if (word == "residual")
     out += "'residual': the sum of two lists of layers\n" + lines(residual_keys());
-  return out;
+  return out.empty() ? explain_pytorch(v, word) : out;
 }
 
 std::string nearest_word(const Registries& v, std::string_view word) {

@@ -20,7 +20,8 @@ std::string reference_page(const Registries& registries);
 // Explains one word for a terminal: a registry entry (layer, loss, ...), a key of the top level or
 // of one of its sections ("batch_size", "data.batch_size"), or a key of a registry entry ("lr",
 // "optimizer.lr", "adam.lr"), with its keys, choices, defaults and meaning. If several things have
-// the name, explains all of them; empty if none has.
+// the name, explains all of them. If none has, says what a word of PyTorch is called here, or what
+// to do instead; empty if it is not known either.
 std::string explain(const Registries& registries, std::string_view word);
 
 // The word known to explain() that is most similar to an unknown one; empty if none is similar.

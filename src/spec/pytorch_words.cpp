@@ -1,0 +1,95 @@
+#include "spec/pytorch_words.h"
+
+#include <cctype>
+
+namespace dpt {
+namespace {
+
+// Words are in the form of plain_name().
+struct Advice {
+  std::string_view word, text;
+};
+constexpr std::string_view kInferred = "the input size is inferred, so delete this key";
+constexpr std::string_view kDropout2d =
+    "use dropout2d, which sets whole channels of [N, C, ...] to zero, with 1 to 3 more dimensions";
+constexpr std::string_view kShards =
+    "weights cannot be sharded; `ddp: {shard: optimizer}` shards optimizer states";
+constexpr std::string_view kPrecision =
+    "set `precision: bf16` or `precision: fp16`; fp16 scales the loss as GradScaler does";
+constexpr std::string_view kRecurrent =
+    "recurrent layers are not available; use conv1d or multihead_attention over the sequence, or "
+    "add the layer to the program that `dptrain export SPEC --to torch` writes";
+constexpr std::string_view kOwnLoss =
+    "this loss is not available; change the loss in the program that `dptrain export SPEC --to "
+    "torch` writes";
+constexpr std::string_view kLoop =
+    "dptrain has the training loop; `dptrain export SPEC --to torch` writes it as a program";
+constexpr Advice kAdvice[] = {
+    {"dropout1d", kDropout2d},
+    {"dropout3d", kDropout2d},
+    {"infeatures", kInferred},
+    {"inchannels", kInferred},
+    {"numfeatures", kInferred},
+    {"inputsize", kInferred},
+    {"fsdp", kShards},
+    {"fullyshardeddataparallel", kShards},
+    {"zeroredundancyoptimizer", kShards},
+    {"deepspeed", kShards},
+    {"amp", kPrecision},
+    {"gradscaler", kPrecision},
+    {"autocast", kPrecision},
+    {"forward", "layers of `model` are computed in order; `name` and `from` join others"},
+    {"transformerencoderlayer",
+     "write it with residual, layer_norm and multihead_attention, as configs/gpt_shakespeare.yaml"},
+    {"lstm", kRecurrent},
+    {"gru", kRecurrent},
+    {"rnn", kRecurrent},
+    {"swa", "set `ema: 0.999`, an exponential average of the weights, or `asgd: {average: true}`"},
+    {"averagedmodel", "set `ema: 0.999`, an exponential average of the weights"},
+    {"hinge",
+     "use multi_margin_loss for several classes, or soft_margin_loss for targets 1 and -1"},
+    {"hingeloss",
+     "use multi_margin_loss for several classes, or soft_margin_loss for targets 1 and -1"},
+    {"focal", kOwnLoss},
+    {"focalloss", kOwnLoss},
+    {"dice", kOwnLoss},
+    {"diceloss", kOwnLoss},
+    {"dataloader", "its arguments are keys of `data`: batch_size, shuffle, sampler, drop_last"},
+    {"numworkers", "batches are prefetched by threads of dptrain's own, so delete this key"},
+    {"pinmemory", "GPU input is copied from pinned memory in any case, so delete this key"},
+    {"distributedsampler", "`parallel: ddp` uses PyTorch's order of samples for each rank"},
+    {"nosync", "set `accumulate: N`, micro-batches per step"},
+    {"gradientaccumulation", "set `accumulate: N`, micro-batches per step"},
+    {"gradientcheckpointing", "set `checkpoint: true` beside layers of `model`"},
+    {"compile",
+     "dptrain plans and fuses every graph before the first step; there is nothing to set"},
+    {"cudnnbenchmark", "there is nothing to set: dptrain takes deterministic algorithms only"},
+    {"earlystopping", "set `early_stop: 5`, evaluations without improvement"},
+    {"modelcheckpoint", "set `save: {best: METRIC}`; the best weights are in best.safetensors"},
+    {"export", "run `dptrain export RUN -o FILE.onnx`"},
+    {"summarywriter", "set `log: {tensorboard: true}`"},
+    {"wandb", "runs write metrics.jsonl, and with `log: {tensorboard: true}` event files"},
+    {"zerograd", kLoop},
+    {"backward", kLoop},
+    {"lightning", kLoop},
+    {"trainer", kLoop}};
+
+}  // namespace
+
+std::string plain_name(std::string_view word) {
+  for (std::string_view package : {"torch.", "nn.", "optim.", "lr_scheduler.", "functional.", "F."})
+    if (word.starts_with(package)) word.remove_prefix(package.size());
+  std::string out;
+  for (unsigned char c : word.substr(0, word.find('(')))
+    if (c != '_' && c != '-' && c != ' ') out += static_cast<char>(std::tolower(c));
+  return out;
+}
+
+std::string_view pytorch_advice(std::string_view word) {
+  const std::string bare = plain_name(word);
+  for (const Advice& a : kAdvice)
+    if (bare == a.word) return a.text;
+  return {};
+}
+
+}  // namespace dpt
