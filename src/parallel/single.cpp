@@ -1,5 +1,4 @@
 // single: one device, whose cores are workers, each with a shard of the batch.
-#include "base/fail.h"
 #include "parallel/mode.h"
 #include "parallel/rewrites.h"
 
@@ -11,16 +10,11 @@ struct Single {
   static KeyTable<Single> keys() { return {}; }
 };
 
+// The spec's `devices` is the number for other modes: `parallel=single` alone changes the mode.
 Topology topology(const std::any&, const ModeQuery& query) {
-  if (query.devices.value_or(query.devices_per_replica) != query.devices_per_replica)
-    fail(Fault::spec,
-         "parallel mode 'single' uses {}, not {}; for several write `parallel: dp` or "
-         "`parallel: ddp`",
-         query.devices_per_replica == 1
-             ? "one device"
-             : fmt::format("the {} devices that layers are placed on", query.devices_per_replica),
-         *query.devices);
-  return place_workers(query, 1, false);
+  ModeQuery one = query;
+  one.devices = query.devices_per_replica;
+  return place_workers(one, 1, false);
 }
 
 Plan rewrite(Plan plan, const PlanTarget& target) {

@@ -87,19 +87,14 @@ std::vector<Values> random_points(const std::vector<SweepKey>& keys, const Sweep
   return out;
 }
 
-// `single` has one device.
-void take_one_device(std::vector<Values>& points, const SweepWords& words) {
-  const bool constant = std::ranges::any_of(
-      words.constants, [](const std::string& c) { return c.starts_with("devices="); });
+// `single` has one device, so points that differ in `devices` only are one.
+void take_one_device(std::vector<Values>& points) {
   std::vector<Values> out;
   for (Values& point : points) {
     const bool single = std::ranges::find(point, std::pair<std::string, std::string>(
                                                      kParallel, "single")) != point.end();
     const auto devices = std::ranges::find(point, kDevices, &Values::value_type::first);
-    if (single && devices != point.end())
-      devices->second = "1";
-    else if (single && constant)
-      point.emplace_back(kDevices, "1");
+    if (single && devices != point.end()) devices->second = "1";
     if (std::ranges::find(out, point) == out.end()) out.push_back(std::move(point));
   }
   points = std::move(out);
@@ -152,8 +147,7 @@ std::vector<SweepPoint> make_points(const SweepWords& words, const SweepPlan& pl
   std::vector<Values> settings = plan.random > 0 ? random_points(words.keys, plan)
                                  : plan.zip      ? in_step(words.keys)
                                                  : every_combination(words.keys);
-  const auto is_parallel = [](const SweepKey& k) { return k.key == kParallel; };
-  if (std::ranges::any_of(words.keys, is_parallel)) take_one_device(settings, words);
+  take_one_device(settings);
   const size_t runs = settings.size() * static_cast<size_t>(std::max(1, plan.seeds));
   if (words.keys.empty() && plan.seeds == 0)
     fail(Fault::spec,

@@ -41,16 +41,18 @@ TEST_CASE("a divisor from the targets, clipping and torch's masks each add what 
         "  all          barrier\n");
 }
 
-TEST_CASE("single takes one device, all cores, and refuses more devices") {
+TEST_CASE("single takes one device with all cores, whatever `devices` says") {
   const ModeType& single = mode_named("single");
-  const Topology topology = single.topology({}, {.machine_cores = 3});
-  CHECK(topology.workers_per_device == 3);
-  CHECK(topology.shards == 3);
-  CHECK_THROWS_WITH_AS(
-      single.topology({}, {.devices = 2}),
-      "parallel mode 'single' uses one device, not 2; for several write `parallel: "
-      "dp` or `parallel: ddp`",
-      Error);
+  for (const std::optional<int> devices : {std::optional<int>(), std::optional(2)}) {
+    const Topology topology = single.topology({}, {.devices = devices, .machine_cores = 3});
+    CHECK(topology.ranks * topology.devices_per_rank == 1);
+    CHECK(topology.workers_per_device == 3);
+    CHECK(topology.shards == 3);
+  }
+  const Topology placed =
+      single.topology({}, {.devices = 6, .machine_cores = 4, .devices_per_replica = 2});
+  CHECK(placed.devices_per_rank == 2);
+  CHECK(placed.replicas() == 1);
 }
 
 }  // namespace dpt
