@@ -39,17 +39,21 @@ LoadedSpec load(const SpecArgument& argument) {
   return out;
 }
 
+bool assume_batch_size(Spec& spec) {
+  constexpr int64_t kAssumed = 32;
+  if (!std::exchange(spec.data.auto_batch, false)) return false;
+  spec.data.batch_size_per_replica = kAssumed;
+  return true;
+}
+
 std::unique_ptr<const Session> open_session(const LoadedSpec& loaded, const SessionQuery& query) {
   Diagnostics d;
   Spec spec = loaded.spec;
-  if (spec.data.auto_batch) {
-    constexpr int64_t kAssumed = 32;
+  if (assume_batch_size(spec))
     print_stderr(
         "data.batch_size: auto is chosen when training starts; this command assumes {} per "
         "replica\n",
-        kAssumed);
-    spec.data.batch_size_per_replica = kAssumed;
-  }
+        *spec.data.batch_size_per_replica);
   std::unique_ptr<const Session> session = make_session(std::move(spec), query, d);
   if (!session) throw BadSpec{d.render()};
   return session;

@@ -36,6 +36,9 @@ std::string find_spec(const std::string& path);
 // Reads the spec that find_spec() finds, applies the overrides, checks the result. Throws BadSpec.
 LoadedSpec load(const SpecArgument& argument);
 
+// Replaces `data.batch_size: auto` by a number. Returns whether the spec had it.
+bool assume_batch_size(Spec& spec);
+
 // Opens the session of a spec. Throws BadSpec if shapes or settings do not fit. Assumes and prints
 // a batch size for `auto`, which runs replace before (cli/auto_batch.h).
 std::unique_ptr<const Session> open_session(const LoadedSpec& loaded, const SessionQuery& query);

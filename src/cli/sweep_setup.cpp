@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -17,9 +16,7 @@
 #include "base/files.h"
 #include "base/machine.h"
 #include "base/stderr.h"
-#include "cli/bench_rows.h"
-#include "layers/model.h"
-#include "parallel/mode.h"
+#include "cli/sweep_check.h"
 #include "spec/metric_name.h"
 #include "spec/node.h"
 #include "train/run_directories.h"
@@ -54,31 +51,6 @@ void check_words(const SweepArguments& given) {
 bool on_gpu(const Spec& spec) {
   return spec.devices.device == "cuda" ||
          (spec.devices.device == "auto" && cuda::survey_gpus().count > 0);
-}
-
-// The devices of a run; the spec's error, if they do not fit, is that of the run.
-SweepFacts facts_of(const Spec& spec) {
-  SweepFacts out{.epochs = spec.epochs.value_or(spec.steps ? 0 : 1),
-                 .mode = std::string(spec.parallel.what->name),
-                 .precision = std::string(spec.precision.what->name)};
-  const auto& mode = *static_cast<const ModeType*>(spec.parallel.what);
-  try {
-    ModeQuery query{.machine_cores = static_cast<int>(usable_cores().size()),
-                    .devices_per_replica = devices_of(spec.model)};
-    if (const auto devices = devices_asked(spec.parallel, spec.devices.count))
-      query.devices = static_cast<int>(*devices);
-    if (spec.devices.cores) query.cores = static_cast<int>(*spec.devices.cores);
-    const Topology t = mode.topology(spec.parallel.settings, query);
-    out.cores = t.total_workers();
-    out.devices = int64_t{t.ranks} * t.devices_per_rank;
-    const DataSpec& data = spec.data;
-    out.batch_size = data.batch_size
-                         ? *data.batch_size
-                         : data.batch_size_per_replica.value_or(1) * t.replicas() * spec.accumulate;
-  } catch (const Error&) {
-    out.cores = 1;
-  }
-  return out;
 }
 
 int read_jobs(const std::string& text) {
@@ -289,18 +261,9 @@ SweepSetup set_up_sweep(const SweepArguments& given) {
   for (SweepPoint& p : make_points(words, plan)) out.sweep.runs.push_back({.point = std::move(p)});
   out.sweep.seeds = given.seeds;
   for (const SweepKey& k : words.keys) out.sweep.keys.push_back(k.key);
-  SpecArgument argument{.path = given.spec.path, .overrides = words.constants};
-  std::optional<Spec> first;
-  std::map<size_t, SweepFacts> facts;
-  for (SweepRun& r : out.sweep.runs) {
-    if (!facts.contains(r.point.setting)) {
-      const LoadedSpec loaded = commands::load_with(argument, r.point.overrides());
-      facts[r.point.setting] = facts_of(loaded.spec);
-      if (!first) first = loaded.spec;
-    }
-    r.facts = facts[r.point.setting];
-  }
-  out.sweep.name = first->name;
+  const Spec first =
+      check_settings(out.sweep.runs, {.path = given.spec.path, .overrides = words.constants});
+  out.sweep.name = first.name;
   out.command = {"dptrain", "train", given.spec.path};
   out.command.insert(out.command.end(), words.constants.begin(), words.constants.end());
   read_goal(out, given, *first);

@@ -115,13 +115,10 @@ TEST_CASE("sweep refuses another sweep's directory, a run's, and a wrong command
 
 TEST_CASE("a run that fails does not stop a sweep, and is tried again only on request") {
   const Sweeps s;
-  // There are ten classes.
-  const std::vector<std::string> words = {"model[1].linear=10,2,11", "epochs=3"};
+  const std::vector<std::string> words = {"optimizer.lr=0.1,1e300,0.01", "epochs=3"};
   const Finished f = s.run(words);
   CHECK(f.code == 1);
-  CHECK_MESSAGE(
-      has(f.err, "failed: linear=2: t.yaml:6:7: error: cross_entropy: the model outputs 2 scores"),
-      f.err);
+  CHECK_MESSAGE(has(f.err, "failed: lr=1e300: "), f.err);
   CHECK(lines(f.out) == 4);
   CHECK(f.out.find("failed") == f.out.rfind("failed"));
   CHECK(f.out.find("failed") > f.out.rfind("finished"));  // last in the table
@@ -130,6 +127,35 @@ TEST_CASE("a run that fails does not stop a sweep, and is tried again only on re
   CHECK(has(again.err, " 3 runs, 0 to train"));
   const Finished retried = s.run({words[0], words[1], "--retry-failed"});
   CHECK(has(retried.err, " 3 runs, 1 to train"));
+}
+
+TEST_CASE("a sweep over modes trains `single` on one device, whatever the spec says") {
+  const Sweeps s(kSmall + "devices: 2\nparallel: ddp\n");
+  const Finished f = s.run({"parallel=single,dp,ddp", "data.batch_size=12,24", "epochs=1"});
+  CHECK_MESSAGE(f.code == 0, f.err);
+  CHECK(lines(f.out) == 7);
+  CHECK(has(s.read("sweeps/t/1/parallel=single,batch_size=12/log.txt"),
+            "devices: single uses 1 device; the 2 in the spec are for other modes\n"));
+  CHECK(has(s.read("sweeps/t/1/parallel=ddp,batch_size=12/log.txt"), "ddp on 2 ranks"));
+}
+
+TEST_CASE("a sweep checks every combination before it trains the first") {
+  const Sweeps s;
+  for (const std::string option : {"--dry-run", "--jobs=1"}) {
+    // There are ten classes; 17 samples cannot be split over two ranks.
+    const Finished f = s.run({"parallel=single,{ddp: 2}", "data.batch_size=12,17",
+                              "model[1].linear=10,2", "seed=1,2", option});
+    CHECK(f.code == 2);
+    CHECK(f.out.empty());
+    CHECK_MESSAGE(has(f.err, "error: cross_entropy: the model outputs 2 scores"), f.err);
+    CHECK_MESSAGE(has(f.err, "error: batch_size 17 cannot be split evenly across 2 ranks"), f.err);
+    CHECK_MESSAGE(has(f.err, "\n  in parallel=single,batch_size=12,linear=2,seed=1 and "), f.err);
+    CHECK_MESSAGE(has(f.err, "no run was started: 10 of 16 settings cannot be trained\n"), f.err);
+  }
+  const Finished missing = s.run({"data.dataset={csv: none.csv},{csv: no.csv}"});
+  CHECK(missing.code == 4);
+  CHECK_MESSAGE(has(missing.err, "dptrain: "), missing.err);
+  CHECK(!fs::exists(s.folder.file("sweeps")));
 }
 
 TEST_CASE("a sweep that is stopped saves its runs and continues them exactly") {
