@@ -47,6 +47,14 @@ class Override {
       return;
     }
     if (!read_path(equals)) return;
+    if (text.find_first_not_of(" \t\n\r", equals + 1) == text.npos) {
+      const std::string key = text.substr(0, equals);
+      d_.error(span(0, text.size()),
+               fmt::format("'{0}' has no value, as when a shell variable is not set; write a value "
+                           "after the `=`, or `{0}=null` to unset the key",
+                           key));
+      return;
+    }
     const size_t before = d_.count();
     value_ = read_yaml(argument_, d_, equals + 1);
     if (value_.kind == Node::Kind::null) value_.where = span(0, equals);

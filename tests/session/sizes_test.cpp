@@ -120,7 +120,7 @@ TEST_CASE("sizes of data that no computer holds are refused before they are allo
       {"data.dataset={synthetic_images: {samples: 2147483647, shape: [1024, 1024, 1024]}}",
        "must be between 1 and 214748363", 2},
       {"data.batch_size=9223372036854775807", "must be between 1 and 2^31", 2},
-      {"data.batch_size=", "'data' needs 'batch_size'", 2},
+      {"data.batch_size=", "'data.batch_size' has no value", 2},
       {"clip_grad_norm={max_norm: }", "'max_norm' must be a number, not empty", 2},
       {"epochs=1152921504606846976", "1152921504606846976 epochs of 2 steps are too many", 2},
       {"epochs=9223372036854775807", "9223372036854775807 epochs of 2 steps are too many", 2},

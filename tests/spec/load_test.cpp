@@ -133,7 +133,7 @@ TEST_CASE("a path is relative to the file it stands in, in an argument to the wo
   CHECK(argument.spec.initial_weights == (fs::current_path() / "start.safetensors").string());
   const Loaded absolute(folder.path / "a.yaml", {"initial_weights=/x/start.safetensors"});
   CHECK(absolute.spec.initial_weights == "/x/start.safetensors");
-  CHECK(Loaded(folder.path / "a.yaml", {"initial_weights="}).spec.initial_weights.empty());
+  CHECK(Loaded(folder.path / "a.yaml", {"initial_weights=null"}).spec.initial_weights.empty());
 }
 
 TEST_CASE("~ and $HOME at the front of a path are the home directory") {
@@ -272,11 +272,25 @@ TEST_CASE("an override into how a layer starts") {
 }
 
 TEST_CASE("what has no value takes nothing away") {
-  CHECK(overridden("data", {"data.batch_size_per_replica="}).find("batch_size: 100") !=
+  CHECK(overridden("data", {"data.batch_size_per_replica=null"}).find("batch_size: 100") !=
         std::string::npos);
   CHECK(overridden("epochs", {"steps=null"}) == "3\n");
   CHECK(extended("clip_grad_norm", "clip_grad_norm: null\n",
                  std::string(kBase) + "clip_grad_norm: 5\n") == "");
+}
+
+TEST_CASE("an override without a value, as of a shell variable that is not set, is an error") {
+  const Folder folder;
+  folder.write("a.yaml", kBase);
+  for (const std::string key : {"epochs", "data.batch_size", "devices", "out", "optimizer.lr"})
+    for (const char* space : {"", " "}) {
+      const Loaded l(folder.path / "a.yaml", {key + "=" + space});
+      CHECK(has(l.d.render(), "error: '" + key +
+                                  "' has no value, as when a shell variable is not set; write a "
+                                  "value after the `=`, or `" +
+                                  key + "=null` to unset the key"));
+    }
+  CHECK(Loaded(folder.path / "a.yaml", {"out=''"}).d.ok());
 }
 
 TEST_CASE("overrides: values, sections that are missing, keys that exclude each other") {
