@@ -38,6 +38,23 @@ std::string name_of_stop(int signal) {
 std::string_view kind_of(const Devices& devices) { return devices.on_gpu() ? "GPU" : "CPU"; }
 
 std::string lines_of_header(const Session& s) {
+// What must be known of `single` to compare it with other modes.
+std::string single_text(const Session& s) {
+  const DeviceSpec& asked = s.settings.spec.devices;
+  const Topology& topology = s.devices.topology;
+  const int devices = topology.devices_per_replica, workers = topology.total_workers();
+  if (s.settings.mode->name != "single") return "";
+  std::string out;
+  if (asked.count.value_or(devices) != devices)
+    out += fmt::format("devices: single uses {}; the {} in the spec are for other modes\n",
+                       counted(devices, "device"), *asked.count);
+  if (workers > devices && !asked.cores && !s.devices.on_gpu())
+    out += fmt::format(
+        "cores: single uses {}; to compare it with dp or ddp, give each device one core: cores=1\n",
+        counted(workers, "core"));
+  return out;
+}
+
   const Topology& topology = s.devices.topology;
   std::string out;
   if (!s.devices.note.empty()) out += s.devices.note + "\n";
@@ -50,6 +67,7 @@ std::string lines_of_header(const Session& s) {
           : fmt::format("one {}", s.devices.on_gpu() ? "GPU" : "CPU device"),
       counted(topology.total_workers(), "worker"));
   if (s.devices.on_gpu() && topology.replicas() > 1)
+  out += single_text(s);
     out +=
         fmt::format("gradients: summed by {}\n",
                     s.devices.sums_on_host() ? "the CPUs, in the memory that they share" : "NCCL");
