@@ -44,18 +44,22 @@ void note_world(const Spec& spec, const Devices& devices, const World& world) {
   const auto& asked = spec.devices.count;
   const int used = devices.topology.ranks * devices.topology.devices_per_rank;
   if (world.rank != 0 || !asked || *asked == used) return;
-  print_stderr("devices: {} in the spec, but {} started {}: training on {}\n", *asked,
-               world.launcher, counted(world.size, "rank"), used);
+  print_note("devices: {} in the spec, but {} started {}: training on {}\n", *asked, world.launcher,
+             counted(world.size, "rank"), used);
+}
+
+bool launched(const std::optional<World>& world) { return world && world->size > 1; }
+
+// The cores that all ranks of this machine may use. A launcher may have bound this rank to cores of
+// its own, and the others to others.
+int cores_of_ranks(const std::optional<World>& world) {
+  const size_t own = usable_cores().size();
+  return static_cast<int>(launched(world) ? std::max(own, allowed_cores(getppid()).size()) : own);
 }
 
 void print_warnings(const Session& session, const std::optional<World>& world) {
   if (world && world->rank != 0) return;
-  const bool launched = world && world->size > 1;
-  std::optional<int> cores;
-  // A launcher may have bound this rank to cores of its own, and the others to others.
-  if (!launched || allowed_cores(getppid()) == allowed_cores())
-    cores = static_cast<int>(usable_cores().size());
-  print_stderr("{}", render(warnings_of(session, cores, launched)));
+  print_stderr("{}", render(warnings_of(session, cores_of_ranks(world), launched(world))));
 }
 
 struct TrainArguments {
@@ -155,6 +159,7 @@ bool tell_others(const World& world, const std::string& why, const Hosts& hosts)
   if (!before_hosts || local.rank != 0) return reported;
   HostsSettings settings;
   settings.gathering.timeout_s = kPatience;
+                                   .cpus = cores_of_ranks(world),
   try {
     return tell_hosts_of_failure(world, why, trust_from_environment(), settings);
   } catch (const Error&) {  // the secret is what is wrong, so no host would believe this one

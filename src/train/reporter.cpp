@@ -10,6 +10,7 @@
 #include "backend/cpu/half_kernels.h"
 #include "base/count.h"
 #include "base/files.h"
+#include "base/machine.h"
 #include "base/signals.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
@@ -114,6 +115,7 @@ std::string batch_shape(const TensorDesc& one_batch, int64_t n) {
 Reporter::Reporter(const Session& session, std::string folder, const Settings& settings)
     : session_(session),
       folder_(std::move(folder)),
+      cpus_(settings.cpus > 0 ? settings.cpus : static_cast<int>(usable_cores().size())),
       plan_(progress_plan(session)),
       display_(plan_, {.log_interval_s = settings.log_interval_s,
                        .step_lines = session.settings.spec.log.every > 0}) {
@@ -125,8 +127,7 @@ void Reporter::begin(const Start& start) {
     std::rename(model_file(folder_).c_str(), previous_model_file(folder_).c_str());
   print_stderr("{}", lines_of_header(session_));
   const Topology& topology = session_.devices.topology;
-  const int available = session_.devices.on_gpu() ? session_.devices.gpus.count
-                                                  : topology.ranks * topology.devices_per_rank;
+  const int available = session_.devices.on_gpu() ? session_.devices.gpus.count : cpus_;
   if (session_.settings.mode->processes)
     print_stdout("Number of available {}s: {}\n", kind_of(session_.devices), available);
   if (topology.devices_per_rank > 1)

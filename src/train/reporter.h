@@ -23,6 +23,7 @@ class Reporter {
     std::optional<TensorBoardLog::Start> resumed{};  // metrics.jsonl is continued there
     std::string run_id{};        // RunIdentity::id, written into the records of metrics.jsonl
     double log_interval_s = 60;  // see ProgressDisplay
+    int cpus = 0;                // see RunRequest; 0: those of this process
   };
   // folder: the run directory, which must exist; empty: no files are written.
   Reporter(const Session& session, std::string folder)
@@ -68,6 +69,7 @@ class Reporter {
 
   const Session& session_;
   std::string folder_;
+  int cpus_;
   std::optional<MetricsWriter> metrics_;
   ProgressPlan plan_;
   ProgressState now_;

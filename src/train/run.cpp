@@ -164,7 +164,8 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
         s, parts.folder,
         Reporter::Settings{.resumed = resumed_at(resume),
                            .run_id = parts.request.identity.id,
-                           .log_interval_s = parts.request.log_interval_s});
+                           .log_interval_s = parts.request.log_interval_s,
+                           .cpus = parts.request.cpus});
   Disk machines_own;
   Disk& disk = parts.request.disk ? *parts.request.disk : machines_own;
   CheckpointStore checkpoints(s, parts.folder, parts.request.location.resolved_spec,

@@ -39,6 +39,7 @@ struct RunRequest {
   // Set if a launcher started this rank; empty: dptrain starts the ranks.
   std::optional<World> world;
   RunHosts* hosts = nullptr;     // the hosts of `world`; null: there is one
+  int cpus = 0;                  // cores that all ranks of this machine may use; 0: not known
   const Probe* probe = nullptr;  // not null: nothing is printed or written
   // Path for a record of what workers did (engine/trace.h); empty: none. REQUIRES: no `world`.
   std::string trace;

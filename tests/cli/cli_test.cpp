@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "cli/process.h"
+#include "base/machine.h"
 #include "golden_text.h"
 #include "paths.h"
 #include "spec/node.h"
@@ -229,6 +230,30 @@ TEST_CASE("plan -v prints what each pass of the back end changed") {
            {"passes_cpu", {"device=cpu", "cores=1"}},
            {"passes_cuda", {"device=cuda", "precision=bf16"}}}) {
     std::vector<std::string> all = {"plan", "-v", vgg, "data.batch_size=4"};
+TEST_CASE("single says that it uses several cores, and how to compare it") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const auto err = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"t.yaml", "epochs=1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return dptrain(words, {}, folder.path()).err;
+  };
+  const bool several = usable_cores().size() > 1;
+  CHECK(has(err({}), "cores: single uses ") == several);
+  for (const char* more : {"cores=1", "cores=2", "parallel=dp"})
+    CHECK(!has(err({more}), "cores: single uses "));
+}
+
+TEST_CASE("available CPUs are those of the machine, not those that were asked for") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const Finished f =
+      dptrain({"t.yaml", "parallel=ddp", "devices=5", "cores=1", "epochs=1", "evaluate=false"}, {},
+              folder.path());
+  CHECK_MESSAGE(f.code == 0, f.err);
+  CHECK(f.out.starts_with(fmt::format("Number of available CPUs: {}\n", usable_cores().size())));
+}
+
     all.insert(all.end(), words.begin(), words.end());
     const Finished plan = dptrain(all);
     CHECK_MESSAGE(plan.code == 0, plan.err);

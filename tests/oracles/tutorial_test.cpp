@@ -39,7 +39,8 @@ TEST_CASE("ten epochs of the DDP tutorial on two ranks end where PyTorch ends") 
   CHECK(last <= 3e-2);
 
   const std::string end = "Training on CPU 0 finished.\nTraining on CPU 1 finished.\n";
-  CHECK(ran.out.starts_with("Number of available CPUs: 2\nEpoch [1/10], Loss: 3.0"));
+  CHECK(ran.out.starts_with("Number of available CPUs: "));
+  CHECK(has(ran.out, "\nEpoch [1/10], Loss: 3.0"));
   CHECK(ran.out.ends_with(end));
 }
 
