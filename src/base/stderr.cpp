@@ -20,6 +20,8 @@ constexpr std::string_view kEraseLine = "\r\x1b[K";
 // Whether the terminal's last line may hold a status line.
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<bool> g_status = false;
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<bool> g_silent = false;
 
 // During its lifetime, writes of this thread to a pipe without a reader fail with EPIPE instead of
 // raising SIGPIPE: losing the reader of messages must not end a run.
@@ -78,7 +80,11 @@ void write_stderr(std::string_view bytes) noexcept {
   write_all(bytes);
 }
 
+void silence_notes() noexcept { g_silent = true; }
+bool notes_are_silent() noexcept { return g_silent; }
+
 bool has_status_line() {
+  if (g_silent) return false;
   const char* term = std::getenv("TERM");
   return isatty(STDERR_FILENO) && term && std::string_view(term) != "dumb";
 }

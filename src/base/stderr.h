@@ -34,4 +34,14 @@ void print_stderr(fmt::format_string<Args...> text, Args&&... args) {
   write_stderr(escape_controls(fmt::format(text, std::forward<Args>(args)...)));
 }
 
+// Notes are messages that say how a run goes, and no warning or error. From now on they, and the
+// status line, are not written: by this process and those that it forks.
+void silence_notes() noexcept;
+bool notes_are_silent() noexcept;
+
+template <class... Args>
+void print_note(fmt::format_string<Args...> text, Args&&... args) {
+  if (!notes_are_silent()) print_stderr(text, std::forward<Args>(args)...);
+}
+
 }  // namespace dpt

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <system_error>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fail.h"
@@ -22,6 +23,7 @@ std::atomic<bool> g_on_stderr = false;
 }  // namespace
 
 void write_stdout(std::string_view bytes) noexcept {
+  if (g_on_stderr && notes_are_silent()) return;
   if (g_on_stderr) return write_stderr(bytes);
   if (g_failure != 0) return;
   if (isatty(STDOUT_FILENO)) clear_status();
@@ -31,6 +33,14 @@ void write_stdout(std::string_view bytes) noexcept {
 }
 
 void print_results_on_stderr(bool on) noexcept { g_on_stderr = on; }
+
+bool results_join_messages() noexcept {
+  if (g_on_stderr) return true;
+  struct stat out {
+  }, err{};
+  return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
+         out.st_dev == err.st_dev && out.st_ino == err.st_ino;
+}
 
 void flush_output() {
   errno = 0;

@@ -19,6 +19,9 @@ void write_stdout(std::string_view bytes) noexcept;
 // error, if `on`: for commands whose result is something else than what is printed on the way.
 void print_results_on_stderr(bool on) noexcept;
 
+// Whether results appear among the messages of standard error: in the same file, pipe or terminal.
+bool results_join_messages() noexcept;
+
 // Formats the text, escapes its control characters as print_stderr() does, and writes it, so that
 // names read from files (layers, classes, paths) cannot control the terminal.
 template <class... Args>

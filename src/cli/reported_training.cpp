@@ -55,7 +55,7 @@ void write_report(const std::string& folder, bool speaks) {
   if (folder.empty()) return;  // not rank 0, or it has not begun
   const std::string path = folder + "/report.html";
   if (write(path, run_report(read_reported(folder, folder, kMostHashed))) && speaks)
-    print_stderr("report: {}\n", path);
+    print_note("report: {}\n", path);
 }
 
 }  // namespace

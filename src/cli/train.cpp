@@ -65,7 +65,7 @@ void print_warnings(const Session& session, const std::optional<World>& world) {
 struct TrainArguments {
   SpecArgument spec;
   std::string trace, resume, print;
-  bool json = false;
+  bool json = false, quiet = false;
   bool prints_result() const { return json || !print.empty(); }
 };
 
@@ -128,7 +128,7 @@ int train(const TrainArguments& given, const std::optional<World>& world, Hosts&
   if (!given.print.empty()) names = read_printed_names(given.print, session->settings.spec);
   if (given.prints_result()) print_results_on_stderr(true);
   RunIdentity identity = make_run_identity();
-  if (!world || world->rank == 0) print_stderr("{}", first_line(identity));
+  if (!world || world->rank == 0) print_note("{}", first_line(identity));
   if (world) note_world(session->settings.spec, session->devices, *world);
   print_warnings(*session, world);
   write_found(session->data, loaded.tree);
@@ -225,3 +225,6 @@ Command train() {
 }
 
 }  // namespace dpt::commands
+  arguments.flag("--quiet", given.quiet,
+                 "print results, warnings and errors only: no head, no progress, no files");
+  if (given.quiet) silence_notes();

@@ -23,9 +23,6 @@ std::string loss_text(double loss) {
 constexpr double kShownWait = 0.01;  // smaller shares of waiting for data are not shown
 std::string data_text(double share) { return fmt::format("data {:.0f} %", 100 * share); }
 std::string lr_text(double lr) { return fmt::format("lr {:.4g}", lr); }
-std::string epoch_text(const ProgressPlan& plan, int64_t epoch) {
-  return fmt::format("epoch {}/{}", epoch, plan.epochs);
-}
 std::string step_text(const ProgressPlan& plan, int64_t of_epoch, int64_t step) {
   return plan.by_steps ? fmt::format("step {}/{}", step, plan.steps)
                        : fmt::format("step {}/{}", of_epoch, plan.steps_of_epoch);
@@ -103,6 +100,10 @@ int64_t SpeedEstimate::evaluations_left(const ProgressState& state) const {
   return std::max<int64_t>(0, all - before - (state.evaluating != 0 || done ? 1 : 0));
 }
 
+std::string epoch_text(const ProgressPlan& plan, int64_t epoch) {
+  return fmt::format("epoch {}/{}", epoch, plan.epochs);
+}
+
 std::string position_text(const ProgressPlan& plan, int64_t epoch, int64_t of_epoch, int64_t step) {
   return fmt::format("{}, {}", epoch_text(plan, epoch), step_text(plan, of_epoch, step));
 }
@@ -165,12 +166,11 @@ std::string step_line(const ProgressPlan& plan, const StepLine& l) {
                      loss_text(l.loss), lr_text(l.lr), l.skipped ? ", skipped" : "");
 }
 
-std::string epoch_line(const ProgressPlan& plan, const EpochLine& l) {
+std::string epoch_figures(const EpochFigures& f) {
   return fmt::format(
-      "{}: {}, {}, {}{}\n", epoch_text(plan, l.epoch), seconds_text(l.seconds),
-      samples_per_second(l.samples_per_second),
-      l.evaluation_s ? fmt::format("evaluation {}, ", seconds_text(*l.evaluation_s)) : "",
-      lr_text(l.lr));
+      "{}, {}, {}{}", seconds_text(f.seconds), samples_per_second(f.samples_per_second),
+      f.evaluation_s ? fmt::format("evaluation {}, ", seconds_text(*f.evaluation_s)) : "",
+      lr_text(f.lr));
 }
 
 }  // namespace dpt

@@ -83,13 +83,14 @@ struct StepLine {
 };
 std::string step_line(const ProgressPlan& plan, const StepLine& line);
 
-// "epoch 1/10: 0.26 s, 230,000 samples/s, evaluation 0.02 s, lr 0.001", including its line break.
-struct EpochLine {
-  int64_t epoch = 0;
+// "0.26 s, 230,000 samples/s, evaluation 0.02 s, lr 0.001".
+struct EpochFigures {
   double seconds = 0, samples_per_second = 0, lr = 0;
   std::optional<double> evaluation_s{};
 };
-std::string epoch_line(const ProgressPlan& plan, const EpochLine& line);
+std::string epoch_figures(const EpochFigures& figures);
+
+std::string epoch_text(const ProgressPlan& plan, int64_t epoch);  // "epoch 2/10"
 
 // "0.26 s", "26.1 s", "2612 s".
 std::string seconds_text(double seconds);

@@ -38,6 +38,7 @@ ProgressDisplay::ProgressDisplay(const ProgressPlan& plan, const Settings& setti
       settings_(settings),
       terminal_(has_status_line()),
       same_terminal_(terminal_ && ::isatty(STDOUT_FILENO) != 0),
+      joined_(results_join_messages()),
       most_lines_(terminal_ ? kMostOnTerminal : kMostInLog),
       speed_(plan, now_s()) {
   if (!settings_.step_lines) return;
@@ -120,12 +121,13 @@ void ProgressDisplay::draw(double now) {
         status_line(plan_, state, speed_.figures(state, now), terminal_columns(STDERR_FILENO)));
     return;
   }
-  if (now - written_s_ < settings_.log_interval_s) return;
+  if (now - written_s_ < settings_.log_interval_s || notes_are_silent()) return;
   written_s_ = now;
   write_stderr(progress_line(plan_, state, speed_.figures(state, now)));
 }
 
 void ProgressDisplay::step_line(const StepLine& line) {
+  if (notes_are_silent()) return;
   std::unique_lock lock(mutex_);
   if (lines_.size() >= most_lines_ && !(terminal_ && thread_.joinable())) {
     if (thread_.joinable()) {
@@ -169,6 +171,20 @@ void ProgressDisplay::print(std::string out, std::string err) {
   wanted_ = true;
   wake_.notify_all();
   took_.wait(lock, [&] { return item_bytes_ < kMostBytes; });
+}
+
+void ProgressDisplay::print_result(const std::string& result, const std::string& position,
+                                   const std::string& figures, std::string messages) {
+  const std::string line = fmt::format("{} ({})", result, figures);
+  const bool fits = !terminal_ || std::ssize(line) < terminal_columns(STDERR_FILENO);
+  if (notes_are_silent())
+    print(result + "\n", std::move(messages));
+  else if (joined_ && fits)
+    print(line + "\n", std::move(messages));
+  else
+    print(result + "\n", (joined_ ? fmt::format("  ({})\n", figures)
+                                  : fmt::format("{}: {}\n", position, figures)) +
+                             messages);
 }
 
 void ProgressDisplay::settle() {

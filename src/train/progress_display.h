@@ -43,6 +43,11 @@ class ProgressDisplay {
   // Prints complete lines to standard output and standard error, in this order, after all earlier
   // lines.
   void print(std::string out, std::string err);
+  // Prints a result on standard output and its figures on standard error: "epoch 3/10: 0.2 s".
+  // Where both appear in one place they are one line, or two on a narrow terminal. `messages`:
+  // complete lines for standard error.
+  void print_result(const std::string& result, const std::string& position,
+                    const std::string& figures, std::string messages);
   // Ends the thread, removes the status line and waits until everything is written. Afterwards
   // other code may print.
   void settle();
@@ -60,7 +65,7 @@ class ProgressDisplay {
 
   ProgressPlan plan_;
   Settings settings_;
-  bool terminal_, same_terminal_;
+  bool terminal_, same_terminal_, joined_;
   size_t most_lines_;
   SequenceLock<ProgressState> state_;
 

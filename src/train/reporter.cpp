@@ -38,7 +38,6 @@ std::string name_of_stop(int signal) {
 
 std::string_view kind_of(const Devices& devices) { return devices.on_gpu() ? "GPU" : "CPU"; }
 
-std::string lines_of_header(const Session& s) {
 // What must be known of `single` to compare it with other modes.
 std::string single_text(const Session& s) {
   const DeviceSpec& asked = s.settings.spec.devices;
@@ -56,6 +55,7 @@ std::string single_text(const Session& s) {
   return out;
 }
 
+std::string lines_of_header(const Session& s) {
   const Topology& topology = s.devices.topology;
   std::string out;
   if (!s.devices.note.empty()) out += s.devices.note + "\n";
@@ -67,8 +67,8 @@ std::string single_text(const Session& s) {
           ? fmt::format("{} {} devices", topology.devices_per_rank, kind_of(s.devices))
           : fmt::format("one {}", s.devices.on_gpu() ? "GPU" : "CPU device"),
       counted(topology.total_workers(), "worker"));
-  if (s.devices.on_gpu() && topology.replicas() > 1)
   out += single_text(s);
+  if (s.devices.on_gpu() && topology.replicas() > 1)
     out +=
         fmt::format("gradients: summed by {}\n",
                     s.devices.sums_on_host() ? "the CPUs, in the memory that they share" : "NCCL");
@@ -125,7 +125,7 @@ Reporter::Reporter(const Session& session, std::string folder, const Settings& s
 void Reporter::begin(const Start& start) {
   if (!folder_.empty())
     std::rename(model_file(folder_).c_str(), previous_model_file(folder_).c_str());
-  print_stderr("{}", lines_of_header(session_));
+  print_note("{}", lines_of_header(session_));
   const Topology& topology = session_.devices.topology;
   const int available = session_.devices.on_gpu() ? session_.devices.gpus.count : cpus_;
   if (session_.settings.mode->processes)
@@ -228,12 +228,11 @@ std::optional<double> Reporter::end_evaluation() {
 
 void Reporter::evaluation(const EvaluationRecord& r) {
   const std::optional<double> seconds = end_evaluation();
-  display_.print(
-      fmt::format("Step [{}/{}], {}\n", r.step, session_.length.steps,
-                  evaluation_text(session_.data.evaluated_set(), r.result)),
-      fmt::format("{}: evaluation {}\n", position_text(plan_, r.epoch, now_.of_epoch, r.step),
-                  seconds_text(seconds.value_or(0))) +
-          warning_of(r.result, fmt::format("step {}", r.step)));
+  display_.print_result(fmt::format("Step [{}/{}], {}", r.step, session_.length.steps,
+                                    evaluation_text(session_.data.evaluated_set(), r.result)),
+                        position_text(plan_, r.epoch, now_.of_epoch, r.step),
+                        fmt::format("evaluation {}", seconds_text(seconds.value_or(0))),
+                        warning_of(r.result, fmt::format("step {}", r.step)));
   if (metrics_) metrics_->evaluation(r);
   write_confusion_matrix(r.result);
 }
@@ -269,14 +268,14 @@ void Reporter::epoch(const EpochRecord& r) {
   if (r.evaluation) line += ", " + evaluation_text(session_.data.evaluated_set(), *r.evaluation);
   if (session_.precision.scaler.on)
     line += fmt::format(", Loss scale: {:g}, skipped steps: {}", r.scale, r.skipped);
-  messages += epoch_line(
-      plan_, {.epoch = r.epoch,
-              .seconds = r.seconds,
-              .samples_per_second = samples_per_second(session_.data, session_.batches, r),
-              .lr = r.lr,
-              .evaluation_s = evaluation_s});
   if (r.evaluation) messages += warning_of(*r.evaluation, fmt::format("epoch {}", r.epoch));
-  display_.print(line + "\n", std::move(messages));
+  display_.print_result(
+      line, epoch_text(plan_, r.epoch),
+      epoch_figures({.seconds = r.seconds,
+                     .samples_per_second = samples_per_second(session_.data, session_.batches, r),
+                     .lr = r.lr,
+                     .evaluation_s = evaluation_s}),
+      std::move(messages));
   if (metrics_) metrics_->epoch(r, evaluation_s);
   if (r.evaluation) write_confusion_matrix(*r.evaluation);
 }
@@ -293,8 +292,8 @@ void Reporter::print_best(const BestValue& best) const {
   if (best.metric.empty() || best.epoch == 0 || folder_.empty()) return;
   const std::string file = best_weights_file(folder_);
   const bool there = step_of_best_weights(file) == best.step;
-  print_stderr("best {}: {}\n", text_of(session_.data, best),
-               there ? file : "its weights are not in " + file);
+  print_note("best {}: {}\n", text_of(session_.data, best),
+             there ? file : "its weights are not in " + file);
 }
 
 void Reporter::end(const End& end) {
@@ -311,13 +310,13 @@ void Reporter::end(const End& end) {
   else if (end.stopped_by)
     print_stderr("{}; {} saved\n", name_of_stop(end.stopped_by), saved);
   else if (end.stopped_early)
-    print_stderr("Stopped early (`early_stop`): no better {} in {}; {} was the best\n",
-                 fmt::format("{} {}", session_.data.evaluated_set(), end.early_stop.metric),
-                 counted(end.early_stop.waited, "evaluation"),
-                 text_of(session_.data, end.early_stop));
+    print_note("Stopped early (`early_stop`): no better {} in {}; {} was the best\n",
+               fmt::format("{} {}", session_.data.evaluated_set(), end.early_stop.metric),
+               counted(end.early_stop.waited, "evaluation"),
+               text_of(session_.data, end.early_stop));
   print_best(end.best);
   if (!folder_.empty())
-    print_stderr("weights: {0}/model.safetensors, numbers: {0}/metrics.jsonl\n", folder_);
+    print_note("weights: {0}/model.safetensors, numbers: {0}/metrics.jsonl\n", folder_);
   if (end.stopped_by && !end.checkpoint.empty()) print_stderr("{}\n", resume_hint(end.checkpoint));
 }
 

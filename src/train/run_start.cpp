@@ -158,7 +158,7 @@ void RunStart::start_numbered() {
     made_ = true;
     lock_.emplace(folder_, kPatience);
   }
-  print_stderr("run directory: {}\n", folder_);
+  print_note("run directory: {}\n", folder_);
 }
 
 void RunStart::lock_resumed(const std::string& run, bool is_checkpoint) {

@@ -102,8 +102,8 @@ TEST_CASE("on terminals of 40, 80 and 200 columns no status line is wider, and a
     // The result, then how long it took.
     CHECK_MESSAGE(
         std::regex_search(lasting_text(text),
-                          std::regex("\nEpoch \\[1/25000\\], Loss: [^\n]*\nepoch 1/25000: [0-9.]+ "
-                                     "s, [0-9,.]+ samples/s, evaluation [0-9.]+ s, lr 0.01\n")),
+                          std::regex("\nEpoch \\[1/25000\\], Loss: [^\n]*(\n  | )\\([0-9.]+ "
+                                     "s, [0-9,.]+ samples/s, evaluation [0-9.]+ s, lr 0.01\\)\n")),
         lasting_text(text));
   }
 }
@@ -121,8 +121,8 @@ TEST_CASE("a log has the run's head, and lines of epochs and steps in their orde
     return fmt::format("epoch {}/2, step {}/4: loss {}, lr 0.01\n", epoch, at, number);
   };
   const auto epoch = [&](int at) {
-    return fmt::format("Epoch \\[{0}/2\\], Loss: {1}\nepoch {0}/2: {1} s, {1} samples/s, lr 0.01\n",
-                       at, number);
+    return fmt::format("Epoch \\[{0}/2\\], Loss: {1} \\({1} s, {1} samples/s, lr 0.01\\)\n", at,
+                       number);
   };
   const std::regex all(
       "dptrain [0-9.]+ \\(.*\\) on [^ ]+, job 42.here \\(PBS_JOBID\\), run [a-f][0-9a-f]{7}\n"
@@ -144,6 +144,25 @@ TEST_CASE("results on standard output are the tutorials' lines alone") {
       std::regex_match(run.out, std::regex("Epoch \\[1/2\\], Loss: [0-9.]+\nEpoch \\[2/2\\], Loss: "
                                            "[0-9.]+\nTraining on CPU 0 finished.\n")),
       run.out);
+  for (const std::string at : {"1", "2"})
+    CHECK_MESSAGE(std::regex_search(run.err, std::regex("\nepoch " + at + "/2: [0-9.,e-]+ s, ")),
+                  run.err);
+}
+
+TEST_CASE("--quiet leaves results, warnings and errors") {
+  const Folder folder;
+  folder.write("t.yaml", kQuick);
+  const Finished run = dptrain({"t.yaml", "cores=1", "log.every=1", "--quiet"}, {}, folder.path());
+  CHECK(run.code == 0);
+  CHECK(run.out.starts_with("Epoch [1/2], Loss: "));
+  CHECK_MESSAGE(run.err.empty(), run.err);
+  const Finished number =
+      dptrain({"t.yaml", "cores=1", "--quiet", "--print", "epochs"}, {}, folder.path());
+  CHECK(number.out == "2\n");
+  CHECK_MESSAGE(number.err.empty(), number.err);
+  const Finished warned =
+      dptrain({"t.yaml", "cores=1", "optimizer.lr=0", "--quiet"}, {}, folder.path());
+  CHECK(warned.err.starts_with("optimizer.lr=0:1:14: warning: "));
 }
 
 TEST_CASE("records have a time and the run's id, a new one where it is resumed") {

@@ -46,19 +46,17 @@ TEST_CASE("status lines at 40, 80 and 200 columns, and lines of logs") {
       text += line + "|\n";
     }
   }
-  text +=
-      "log\n" + progress_line(kPlan, kBegun, {.elapsed_s = 61}) +
-      progress_line(kPlan, kTraining, kFigures) + progress_line(kPlan, kEvaluating, kFigures) +
-      progress_line(kBySteps, kTraining, kFigures) +
-      step_line(kPlan, {.epoch = 1, .of_epoch = 100, .step = 100, .loss = 0.4321, .lr = 0.01}) +
-      step_line(kBySteps, {.epoch = 2, .of_epoch = 1, .step = 601, .loss = -std::nan("")}) +
-      step_line(kPlan, {.epoch = 1, .of_epoch = 3, .loss = 2, .lr = 0.1, .skipped = true}) +
-      epoch_line(kPlan, {.epoch = 1, .seconds = 0.262, .samples_per_second = 2.3e5, .lr = 0.001}) +
-      epoch_line(kPlan, {.epoch = 10,
-                         .seconds = 75.04,
-                         .samples_per_second = 8,
-                         .lr = 1e-5,
-                         .evaluation_s = 1234.5});
+  text += "log\n" + progress_line(kPlan, kBegun, {.elapsed_s = 61}) +
+          progress_line(kPlan, kTraining, kFigures) + progress_line(kPlan, kEvaluating, kFigures) +
+          progress_line(kBySteps, kTraining, kFigures) +
+          step_line(kPlan, {.epoch = 1, .of_epoch = 100, .step = 100, .loss = 0.4321, .lr = 0.01}) +
+          step_line(kBySteps, {.epoch = 2, .of_epoch = 1, .step = 601, .loss = -std::nan("")}) +
+          step_line(kPlan, {.epoch = 1, .of_epoch = 3, .loss = 2, .lr = 0.1, .skipped = true}) +
+          epoch_text(kPlan, 10) + "\n" +
+          epoch_figures({.seconds = 0.262, .samples_per_second = 2.3e5, .lr = 0.001}) + "\n" +
+          epoch_figures(
+              {.seconds = 75.04, .samples_per_second = 8, .lr = 1e-5, .evaluation_s = 1234.5}) +
+          "\n";
   check_golden(text, "train/golden/progress.txt");
 }
 
