@@ -15,6 +15,7 @@
 #include "base/version.h"
 #include "cli/command.h"
 #include "cli/sweep_setup.h"
+#include "cli/terminal_text.h"
 #include "comm/world.h"
 #include "report/sweep_display.h"
 #include "report/sweep_picture.h"
@@ -170,7 +171,7 @@ int run_sweep(const std::vector<std::string>& words) {
   if (o.json)
     print_stdout("{}", read_file(setup.sweep.folder + "/sweep.json", size_t{64} << 20));
   else
-    print_stdout("{}", o.csv ? sweep_csv(setup.sweep) : sweep_text(setup.sweep));
+    print_stdout("{}", o.csv ? sweep_csv(setup.sweep) : sweep_text(setup.sweep, text_width()));
   const int code = say_end(setup.sweep);
   if (stopped_by == 0) return code;
   print_stderr("stopped; the same command continues the sweep:\n  {}\n", command_line(words));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/count.h"
+#include "base/wrap.h"
 #include "report/numbers.h"
 #include "report/report.h"
 #include "report/svg.h"
@@ -52,19 +53,11 @@ std::string bar(const BenchReport& report, const RowResult& r, double y, double 
 Footer bench_footer(const BenchReport& report, int y) {
   constexpr size_t kLine = 140;  // characters that fit on a line
   Footer out;
-  for (std::string rest :
+  for (const std::string& rest :
        {fmt::format("each device has {}; data: {}", report.device, report.data), report.machine})
-    while (!rest.empty()) {
-      size_t end = rest.size();
-      if (end > kLine) {
-        const size_t space = rest.rfind(' ', kLine);
-        end = space == rest.npos || space == 0 ? kLine : space;
-      }
-      out.text +=
-          text(20, y + out.height, rest.substr(0, end), "font-size=\"11\" fill=\"#666666\"");
+    for (const std::string& line : wrap_lines(rest, kLine)) {
+      out.text += text(20, y + out.height, line, "font-size=\"11\" fill=\"#666666\"");
       out.height += 18;
-      rest.erase(0, end);
-      rest.erase(0, rest.find_first_not_of(' '));
     }
   return out;
 }

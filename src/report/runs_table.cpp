@@ -13,13 +13,12 @@
 #include "base/stderr.h"
 #include "formats/csv_text.h"
 #include "formats/json.h"
+#include "report/text_table.h"
 
 namespace dpt {
 namespace {
 
-constexpr size_t kGap = 2;  // spaces between columns
-constexpr size_t kWidestText = 40, kLeastText = 8,
-                 kLeastPath = 16;  // in characters, for shortened cells
+constexpr size_t kWidestText = 40;  // characters of a key's value
 
 // A result column: its name and value in CSV and JSON, and its title and text for people.
 struct Result {
@@ -95,44 +94,9 @@ std::optional<double> number_in(std::string_view text) {
   return error == std::errc() && at == end && std::isfinite(x) ? std::optional(x) : std::nullopt;
 }
 
-// Number of characters. REQUIRES: the text has no control codes.
-size_t code_points(std::string_view utf8) {
-  return static_cast<size_t>(
-      std::ranges::count_if(utf8, [](unsigned char c) { return (c & 0xC0) != 0x80; }));
-}
-
-// A column of the text table; the first cell is the title.
-struct TextColumn {
-  std::vector<std::string> cells;
-  bool right = false;
-  int rank = 0;
-  std::string name{};
-
-  size_t width() const {
-    size_t most = 0;
-    for (const std::string& c : cells) most = std::max(most, code_points(c));
-    return most;
-  }
-};
-
-std::string shortened(const std::string& text, size_t most) {
-  if (code_points(text) <= most) return text;
-  size_t bytes = text.size();
-  while (bytes > 0 && code_points(std::string_view(text).substr(0, bytes)) > most - 2) --bytes;
-  return text.substr(0, bytes) + "..";
-}
-
-// Shortens at the front: the end of a path tells runs apart.
-std::string shortened_path(const std::string& text, size_t most) {
-  if (code_points(text) <= most) return text;
-  size_t begin = 0;
-  while (code_points(std::string_view(text).substr(begin)) > most - 2) ++begin;
-  while (begin < text.size() && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) ++begin;
-  return ".." + text.substr(begin);
-}
-
 std::vector<TextColumn> text_columns(const RunsTable& table) {
-  std::vector<TextColumn> out = {{.cells = {"run"}, .rank = -1, .name = "run"}};
+  std::vector<TextColumn> out = {
+      {.cells = {"run"}, .rank = -1, .name = "run", .cut = TextColumn::Cut::front}};
   for (const RunRow& row : table.rows) out[0].cells.push_back(escape_controls(row.name));
   int number_of_key = 0;
   for (const std::string& key : table.keys) {
@@ -151,48 +115,16 @@ std::vector<TextColumn> text_columns(const RunsTable& table) {
     TextColumn c{.cells = {std::string(r.title)},
                  .right = !r.text,
                  .rank = r.rank,
-                 .name = std::string(r.name)};
-    bool any = false;
+                 .name = std::string(r.name),
+                 .cut = r.name == "note" ? TextColumn::Cut::end : TextColumn::Cut::never};
+    std::set<std::string> different;
     for (const RunRow& row : table.rows) {
       const std::string shown = r.shown(row.run);
       any = any || !shown.empty();
       c.cells.push_back(shown.empty() && !r.text ? "-" : escape_controls(shown));
     }
-    if (any) out.push_back(std::move(c));
-  }
-  return out;
-}
-
-size_t line_width(const std::vector<TextColumn>& columns) {
-  size_t out = 0;
-  for (const TextColumn& c : columns) out += c.width() + kGap;
-  return out - kGap;
-}
-
-void shorten(TextColumn& c, size_t by, std::string (*how)(const std::string&, size_t)) {
-  const size_t now = c.width(), least = std::min(now, kLeastText);
-  const size_t most = now > by ? std::max(now - by, least) : least;
-  for (std::string& cell : c.cells) cell = how(cell, most);
-}
-
-// Drops and shortens columns to fit the width. Returns the names of the dropped columns.
-std::vector<std::string> fit(std::vector<TextColumn>& columns, size_t width) {
-  std::vector<std::string> out;
-  const auto too_wide = [&] {
-    return line_width(columns) > width ? line_width(columns) - width : 0;
-  };
-  if (too_wide() > 0 && columns.back().name == "note")
-    shorten(columns.back(), too_wide(), shortened);
-  while (too_wide() > 0) {
-    // Shorten the path before dropping a result, but not below kLeastPath characters.
-    const size_t spare = columns[0].width() > kLeastPath ? columns[0].width() - kLeastPath : 0;
-    const auto last = std::ranges::max_element(columns, {}, &TextColumn::rank);
-    if (spare >= too_wide() || last->rank <= 0) {
-      shorten(columns[0], too_wide(), shortened_path);
-      break;
-    }
-    out.push_back(last->name);
-    columns.erase(last);
+    different.erase("");
+    if (different.size() > (r.if_different ? 1 : 0)) out.push_back(std::move(c));
   }
   return out;
 }
@@ -264,26 +196,8 @@ void sort_rows(RunsTable& table, const std::string& column) {
 std::string runs_text(const RunsTable& table, size_t width) {
   std::vector<TextColumn> columns = text_columns(table);
   std::vector<std::string> left_out;
-  if (width > 0) left_out = fit(columns, std::max<size_t>(width, 40));
-  std::string out;
-  for (size_t i = 0; i <= table.rows.size(); ++i) {
-    std::string line;
-    for (const TextColumn& c : columns) {
-      const std::string& cell = c.cells[i];
-      const std::string space(c.width() - code_points(cell), ' ');
-      line += (c.right ? space + cell : cell + space) + std::string(kGap, ' ');
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
-  }
-  if (!left_out.empty()) {
-    constexpr size_t kMostNames = 4;
-    const size_t more = left_out.size() - std::min(left_out.size(), kMostNames);
-    left_out.resize(left_out.size() - more);
-    out += fmt::format("not shown, see --csv: {}{}\n", fmt::join(left_out, ", "),
-                       more == 0 ? "" : fmt::format(" and {} more", more));
-  }
-  return out;
+  if (width > 0) left_out = fit_columns(columns, width);
+  return table_text(columns) + left_out_text(std::move(left_out), width);
 }
 
 std::string runs_csv(const RunsTable& table) {

@@ -115,8 +115,12 @@ void SweepDisplay::tick() {
     std::ranges::stable_sort(shown, {}, order);
     shown.resize(room);
   }
-  std::vector<SweepColumn> columns = {{"run", {}},  {"state", {}},       {"epoch", {}},
-                                      {"loss", {}}, {sweep_.metric, {}}, {"left", {}}};
+  std::vector<TextColumn> columns = {{.cells = {"run"}, .cut = TextColumn::Cut::front},
+                                     {.cells = {"state"}, .rank = 1},
+                                     {.cells = {"epoch"}, .right = true},
+                                     {.cells = {"loss"}, .right = true},
+                                     {.cells = {sweep_.metric}, .right = true},
+                                     {.cells = {"left"}, .right = true, .rank = 2}};
   for (const SweepRun* r : shown) {
     const double left = r->state == SweepState::running ? seconds_left(*r, now) : -1;
     const std::string of = r->facts.epochs > 0
@@ -132,7 +136,8 @@ void SweepDisplay::tick() {
   }
   if (sweep_.metric == "loss") columns.erase(columns.begin() + 4);
   const auto width = static_cast<size_t>(terminal_columns(STDERR_FILENO));
-  const std::string text = aligned_text(fitted(std::move(columns), width - 1)) + summary() + "\n";
+  fit_columns(columns, width - 1);
+  const std::string text = table_text(columns) + summary() + "\n";
   std::string block = lines_ > 0 ? fmt::format("\r\x1b[{}A\x1b[J", lines_) : "";
   lines_ = 0;
   for (size_t at = 0; at < text.size(); ++lines_) {

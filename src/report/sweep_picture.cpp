@@ -227,15 +227,14 @@ std::string speedup(const Sweep& sweep, const std::string& machine, int cores) {
 
 // The columns as rows of texts; the state, a word, stands before the numbers.
 html::Table settings_table(const Sweep& sweep, const Rows& rows) {
-  std::vector<SweepColumn> columns = sweep_columns(sweep, rows);
+  std::vector<TextColumn> columns = sweep_columns(sweep, rows);
   std::rotate(columns.begin() + static_cast<std::ptrdiff_t>(sweep.keys.size()), columns.end() - 1,
               columns.end());
   html::Table out(rows.size() + 1);
-  for (const SweepColumn& c : columns) {
-    out[0].push_back(c.title);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      out[i + 1].push_back(c.cells[i]);
-      std::string& cell = out[i + 1].back();
+  for (const TextColumn& c : columns) {
+    for (size_t i = 0; i < out.size(); ++i) {
+      out[i].push_back(c.cells[i]);
+      std::string& cell = out[i].back();
       if (const size_t at = cell.find(" +- "); at != cell.npos) cell.replace(at, 4, " \u00b1 ");
     }
   }

@@ -91,8 +91,6 @@ std::string plain(const SeedMean& m, int decimals) {
   return m.count == 0 ? "-" : fmt::format("{:.{}f}", m.mean, decimals);
 }
 
-size_t characters(const std::string& text) { return code_points(text); }
-
 bool is_number_cell(const std::string& cell) {
   return cell == "-" || (!cell.empty() && (std::isdigit(static_cast<unsigned char>(cell[0])) != 0 ||
                                            cell[0] == '-' || cell == "nan" || cell == "inf"));
@@ -122,12 +120,15 @@ std::string metric_text(std::string_view metric, double value) {
   return std::abs(value) < kLarge ? fmt::format("{:.4f}", value) : fmt::format("{:.4g}", value);
 }
 
-std::vector<SweepColumn> sweep_columns(const Sweep& sweep, const std::vector<SettingRow>& rows) {
+std::vector<TextColumn> sweep_columns(const Sweep& sweep, const std::vector<SettingRow>& rows) {
   const bool seeds = sweep.seeds > 1;
-  std::vector<SweepColumn> out;
-  const auto add = [&](const std::string& title, auto&& cell) {
-    SweepColumn column{.title = title, .cells = {}};
-    for (const SettingRow& r : rows) column.cells.push_back(cell(r));
+  std::vector<TextColumn> out;
+  const auto add = [&](const std::string& title, int rank, auto&& cell) {
+    TextColumn column{.cells = {title}, .right = true, .rank = rank, .name = title};
+    for (const SettingRow& r : rows) {
+      column.cells.push_back(cell(r));
+      column.right = column.right && is_number_cell(column.cells.back());
+    }
     out.push_back(std::move(column));
   };
   const std::vector<std::string> names = short_keys(sweep.keys);
@@ -145,70 +146,20 @@ std::vector<SweepColumn> sweep_columns(const Sweep& sweep, const std::vector<Set
     };
     add(title("epochs"),
         [](const SettingRow& r) { return plain(r.reached_epoch, r.runs > 1 ? 1 : 0); });
-    add(title("seconds"), [](const SettingRow& r) { return plain(r.reached_s, 2); });
+    add(title("seconds"), 0, [](const SettingRow& r) { return plain(r.reached_s, 2); });
   }
-  add("epochs", [](const SettingRow& r) { return plain(r.epochs, 0); });
-  add("seconds", [](const SettingRow& r) { return plain(r.seconds, 2); });
-  add("samples/s", [](const SettingRow& r) { return plain(r.samples_per_second, 0); });
-  add("state", [](const SettingRow& r) { return r.state; });
+  add("epochs", 6, [](const SettingRow& r) { return plain(r.epochs, 0); });
+  add("seconds", 3, [](const SettingRow& r) { return plain(r.seconds, 2); });
+  add("samples/s", 2, [](const SettingRow& r) { return plain(r.samples_per_second, 0); });
+  add("state", 1, [](const SettingRow& r) { return r.state; });
   return out;
 }
 
-std::string aligned_text(const std::vector<SweepColumn>& columns) {
-  std::vector<size_t> widths;
-  std::vector<bool> right;
-  for (const SweepColumn& c : columns) {
-    size_t width = characters(c.title);
-    for (const std::string& cell : c.cells) width = std::max(width, characters(cell));
-    widths.push_back(width);
-    right.push_back(&c != &columns.back() && std::ranges::all_of(c.cells, is_number_cell));
-  }
-  std::string out;
-  const auto line = [&](auto&& cell) {
-    std::string text;
-    for (size_t c = 0; c < columns.size(); ++c) {
-      const std::string& content = cell(columns[c]);
-      const std::string space(widths[c] - characters(content), ' ');
-      text += (right[c] ? space + content : content + space) + "  ";
-    }
-    text.erase(text.find_last_not_of(' ') + 1);
-    out += text + "\n";
-  };
-  line([](const SweepColumn& c) -> const std::string& { return c.title; });
-  for (size_t i = 0; i < columns[0].cells.size(); ++i)
-    line([i](const SweepColumn& c) -> const std::string& { return c.cells[i]; });
-  return out;
-}
-
-std::vector<SweepColumn> fitted(std::vector<SweepColumn> columns, size_t width) {
-  const auto width_of = [](const SweepColumn& c) {
-    size_t out = characters(c.title);
-    for (const std::string& cell : c.cells) out = std::max(out, characters(cell));
-    return out;
-  };
-  const auto excess = [&] {  // characters; at most 0: it fits
-    auto out = -static_cast<std::ptrdiff_t>(width);
-    for (const SweepColumn& c : columns)
-      out += static_cast<std::ptrdiff_t>(width_of(c) + (&c == columns.data() ? 0 : 2));
-    return out;
-  };
-  if (excess() > 0)
-    for (SweepColumn& c : columns) c.title = without_set(c.title);
-  for (const char* title : {"left", "state"})
-    if (excess() > 0)
-      std::erase_if(columns, [&](const SweepColumn& c) { return c.title == title; });
-  constexpr size_t kLeast = 8;
-  const std::ptrdiff_t more = excess();
-  const size_t now = width_of(columns[0]);
-  if (more <= 0 || now <= kLeast) return columns;
-  const size_t most = std::max(kLeast, now - std::min(now, static_cast<size_t>(more)));
-  for (std::string& name : columns[0].cells)
-    if (name.size() > most) name = ".." + name.substr(name.size() - most + 2);
-  return columns;
-}
-
-std::string sweep_text(const Sweep& sweep) {
-  return aligned_text(sweep_columns(sweep, setting_rows(sweep)));
+std::string sweep_text(const Sweep& sweep, size_t width) {
+  std::vector<TextColumn> columns = sweep_columns(sweep, setting_rows(sweep));
+  std::vector<std::string> left_out;
+  if (width > 0) left_out = fit_columns(columns, width);
+  return table_text(columns) + left_out_text(std::move(left_out), width);
 }
 
 std::vector<std::string> recorded_metrics(const Sweep& sweep) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/sweep_run.h"
+#include "report/text_table.h"
 
 namespace dpt {
 
@@ -23,25 +24,15 @@ struct SettingRow {
 // those without it last.
 std::vector<SettingRow> setting_rows(const Sweep& sweep);
 
-// A table of the settings, whose lines fit into `width` characters if values are not too long; 0:
-// any number.
-std::string sweep_text(const Sweep& sweep);
+// A table of the settings. Columns are left out as by fit_columns(), but for the swept keys and the
+// metric; width 0: none.
+std::string sweep_text(const Sweep& sweep, size_t width);
 
 // A line for each run: name, values, state, every metric's last and best value, times.
 std::string sweep_csv(const Sweep& sweep);
 
-// For tables: a title and cells, of which numbers align at the right.
-struct SweepColumn {
-  std::string title;
-  std::vector<std::string> cells;
-};
-std::vector<SweepColumn> sweep_columns(const Sweep& sweep, const std::vector<SettingRow>& rows);
-std::string aligned_text(const std::vector<SweepColumn>& columns);
-
-// Shortens the columns of the live table, whose first one is `run`, to lines of `width` characters:
-// takes the set off the metric's title, leaves out `left` and `state`, and cuts names of runs at
-// their beginning, where they are alike.
-std::vector<SweepColumn> fitted(std::vector<SweepColumn> columns, size_t width);
+// The columns of the table, and of that in sweep.html.
+std::vector<TextColumn> sweep_columns(const Sweep& sweep, const std::vector<SettingRow>& rows);
 
 // Accuracies and the like in percent, others with four decimals.
 std::string metric_text(std::string_view metric, double value);

@@ -95,7 +95,7 @@ TEST_CASE("a table of settings has means over seeds and the best first") {
   s.runs[3].state = SweepState::failed;
   s.runs[3].note = "a, b";
   s.runs[2].point.values[0].second = s.runs[3].point.values[0].second = "2";
-  CHECK(sweep_text(s) ==
+  CHECK(sweep_text(s, 0) ==
         "lr  seeds     test.accuracy              loss  epochs  seconds  samples/s  state\n"
         " 2      1           87.50 %            0.5000       2     4.00        500  1 failed, 1 "
         "finished\n"
@@ -110,27 +110,6 @@ TEST_CASE("a table of settings has means over seeds and the best first") {
   CHECK(csv.ends_with(",failed,\"a, b\"\n"));
   s.metric = "test.loss";  // lower is better
   CHECK(setting_rows(s).size() == 2);
-}
-
-TEST_CASE("the live table loses titles, columns and beginnings of names in a narrow terminal") {
-  const std::vector<SweepColumn> columns = {
-      {"run", {"batch_size=64,lr=0.001", "batch_size=64,lr=0.01"}},
-      {"state", {"running", "waiting"}},
-      {"epoch", {"2/4", "0/4"}},
-      {"loss", {"0.3880", "-"}},
-      {"validation.accuracy", {"86.35 %", "-"}},
-      {"left", {"0:04", "-"}}};
-  const auto text = [&](size_t width) { return aligned_text(fitted(columns, width)); };
-  CHECK(text(73) == aligned_text(columns));
-  CHECK(text(72) ==
-        "run                     state    epoch    loss  accuracy  left\n"
-        "batch_size=64,lr=0.001  running    2/4  0.3880   86.35 %  0:04\n"
-        "batch_size=64,lr=0.01   waiting    0/4       -         -  -\n");
-  CHECK(text(39) ==
-        "run             epoch    loss  accuracy\n"
-        "..=64,lr=0.001    2/4  0.3880  86.35 %\n"
-        "..e=64,lr=0.01    0/4       -  -\n");
-  CHECK(has(text(1), "\n..=0.001  "));
 }
 
 TEST_CASE("a page shows tables, pictures by key, heat maps and the speed-up") {
