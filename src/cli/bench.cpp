@@ -1,5 +1,6 @@
 // dptrain bench SPEC: measures each mode, number of devices, batch size and precision.
 #include <algorithm>
+#include <atomic>
 #include <map>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/machine.h"
+#include "base/signals.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
 #include "base/version.h"
@@ -21,6 +23,7 @@
 #include "cli/command.h"
 #include "cli/measured_row.h"
 #include "cli/spec_argument.h"
+#include "cli/terminal_text.h"
 #include "comm/core_lease.h"
 #include "data/dataset.h"
 #include "report/report.h"
@@ -140,13 +143,14 @@ void write_files(const BenchReport& report, const std::string& picture, const st
   write_text(folder + "/bench.json", bench_json(report), kRemedy);
   write_text(folder + "/bench.csv", bench_csv(report), kRemedy);
   write_text(folder + "/bench.svg", picture, kRemedy);
+  write_text(folder + "/report.html", bench_page(bench_json(report), picture), kRemedy);
   if (!svg.empty()) write_text(svg, picture, kRemedy);
-  print_stderr("also written as JSON, CSV and a picture: {}/bench.json, .csv, .svg\n", folder);
+  print_stderr("report: {0}/report.html, numbers: {0}/bench.csv, {0}/bench.json\n", folder);
 }
 
-// Prints the rows that cannot be run. Returns an exit code other than 0 if no row could be run.
+// Prints the rows that cannot be run. Returns the exit code of the first of them; 0: there is none.
 int say_refused(const BenchReport& report) {
-  int code = 0, refused = 0;
+  int code = 0;
   for (const RowResult& r : report.rows) {
     if (r.refused.empty()) continue;
     print_stderr(
@@ -154,14 +158,77 @@ int say_refused(const BenchReport& report) {
         "{}{}",
         name_of(r.row), r.refused, r.refused.ends_with('\n') ? "" : "\n");
     code = code == 0 ? r.refused_code : code;
-    ++refused;
   }
-  return refused == std::ssize(report.rows) ? code : 0;
+  return code;
 }
 
 size_t most_cores(const RowMaker& maker, const std::vector<BenchRow>& rows) {
   const auto most = std::ranges::max_element(rows, std::ranges::less{}, &BenchRow::devices);
   return static_cast<size_t>(most->devices * maker.cores_per_device());
+}
+
+// Shows how far the measurement is: in the status line, or in lines of a log.
+class Progress {
+ public:
+  Progress(size_t rows, int rounds) : rows_(rows), rounds_(rounds) {}
+  ~Progress() {
+    if (terminal_) write_stderr("\r\x1b[K");
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void begins(int round, const BenchRow& row) const {
+    if (terminal_)
+      write_stderr(fmt::format("\r\x1b[K{} of {} rounds: {}", round, rounds_, name_of(row)));
+  }
+
+  // A line for each row, then one for each further round.
+  void measured(int round, const BenchRow& row, const Reading& r) {
+    if (terminal_) return;
+    if (round == 1)
+      print_stderr("{}: {:.0f} samples/s (row {} of {}, round 1 of {})\n", name_of(row),
+                   static_cast<double>(r.samples) / r.seconds, ++done_, rows_, rounds_);
+    else if (round != round_)
+      print_stderr("round {} of {}\n", round, rounds_);
+    round_ = round;
+  }
+
+ private:
+  const bool terminal_ = isatty(STDERR_FILENO) != 0;
+  const size_t rows_;
+  const int rounds_;
+  size_t done_ = 0;
+  int round_ = 1;
+};
+
+// Measures the rows. Returns the signal that stopped it, or 0.
+int measure_rows(const BenchArguments& a, const RowMaker& maker, const std::vector<BenchRow>& rows,
+                 BenchReport& out) {
+  const CoreLease lease =
+      maker.spec().devices.device == "cuda" ? CoreLease() : lease_cores(most_cores(maker, rows));
+  const Measure once = [&](const BenchRow& row, const RunSteps& steps) {
+    return measure(row, steps, lease.cores(),
+                   [&](const BenchRow& r, int notes) { return start_row(a.spec, r, notes); });
+  };
+  std::atomic<int> stop = 0;
+  const StopSignals signals(stop);
+  Progress progress(rows.size(), a.settings.rounds);
+  out.rows =
+      take_turns(rows, a.settings, once,
+                 {.begins = [&](int round, const BenchRow& row) { progress.begins(round, row); },
+                  .measured = [&](int round, const BenchRow& row,
+                                  const Reading& r) { progress.measured(round, row, r); },
+                  .stops = [&] { return stop != 0; }});
+  return stop;
+}
+
+void describe(BenchReport& report) {
+  for (const RowResult& r : report.rows)
+    if (report.data.empty()) report.data = r.data;
+  const bool on_gpus =
+      std::ranges::any_of(report.rows, [](const RowResult& r) { return r.facts.gpus > 0; });
+  if (on_gpus) report.device = "a GPU";
+  report.machine = on_gpus ? gpu_machine_line() : machine_line();
 }
 
 int run_bench(const std::vector<std::string>& words) {
@@ -170,42 +237,32 @@ int run_bench(const std::vector<std::string>& words) {
     return run_row(a.notes, [&](const auto& overrides) { return open_row(a.spec, overrides); });
   RowMaker maker(a.spec, a.lists);
   const std::vector<BenchRow> rows = maker.rows();
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  const auto announce = [&](int round, const BenchRow& row) {
-    if (terminal)
-      write_stderr(
-          fmt::format("\r\x1b[K{} of {} rounds: {}", round, a.settings.rounds, name_of(row)));
-  };
-  const CoreLease lease =
-      maker.spec().devices.device == "cuda" ? CoreLease() : lease_cores(most_cores(maker, rows));
-  const Measure once = [&](const BenchRow& row, const RunSteps& steps) {
-    return measure(row, steps, lease.cores(),
-                   [&](const BenchRow& r, int notes) { return start_row(a.spec, r, notes); });
-  };
   BenchReport report{.name = maker.spec().name,
                      .device = cores_text(static_cast<size_t>(maker.cores_per_device())),
                      .cores = static_cast<int>(usable_cores().size())};
-  report.rows = take_turns(rows, a.settings, once, announce);
-  if (terminal) write_stderr("\r\x1b[K");
-  if (const int code = say_refused(report)) return code;
-  for (const RowResult& r : report.rows)
-    if (report.data.empty()) report.data = r.data;
-  const bool on_gpus =
-      std::ranges::any_of(report.rows, [](const RowResult& r) { return r.facts.gpus > 0; });
-  if (on_gpus) report.device = "a GPU";
-  report.machine = on_gpus ? gpu_machine_line() : machine_line();
+  const int stopped_by = measure_rows(a, maker, rows, report);
+  const int code = say_refused(report);
+  if (report.measured().empty()) {
+    if (stopped_by != 0) print_stderr("stopped before a row was measured\n");
+    return stopped_by != 0 ? exit_code_of(stopped_by) : code;
+  }
+  describe(report);
   if (a.json)
     print_stdout("{}", bench_json(report));
   else if (a.csv)
     print_stdout("{}", bench_csv(report));
   else
-    print_stdout("{}", bench_table(report));
+    print_stdout("{}", bench_table(report, text_width()));
   std::fflush(stdout);
   const std::string folder = run_folder(maker.spec());
   Disk disk;
   write_files(report, maker.compares() ? speedup_svg(report) : bench_svg(report),
               maker.spec().out.empty() ? make_next_run(folder, disk) : folder, a.svg);
-  return 0;
+  if (stopped_by == 0) return 0;
+  print_stderr("stopped: measured {} of {}; the first in {} of {} rounds\n",
+               report.measured().size(), counted(rows.size(), "row"),
+               report.measured().front()->rounds, a.settings.rounds);
+  return exit_code_of(stopped_by);
 }
 
 }  // namespace

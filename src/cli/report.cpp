@@ -1,4 +1,6 @@
 // dptrain report RUN...: writes a page about a run, or about several.
+#include "report/report.h"
+
 #include <filesystem>
 #include <system_error>
 
@@ -7,8 +9,10 @@
 
 #include "base/disk.h"
 #include "base/fail.h"
+#include "base/files.h"
 #include "base/status_line.h"
 #include "base/stdout.h"
+#include "base/units.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/run_argument.h"
@@ -18,6 +22,27 @@
 
 namespace dpt::commands {
 namespace {
+
+constexpr const char* kBench = "bench.json";
+constexpr size_t kMostBenchBytes = 64 * kMiB;
+
+// Whether the directory is that of a benchmark, and of no run.
+bool is_bench(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path + "/" + kBench, error) &&
+         !std::filesystem::exists(path + "/metrics.jsonl", error);
+}
+
+void write_bench_page(const std::string& path, const std::string& out) {
+  std::error_code error;
+  const std::string picture = path + "/bench.svg";
+  Disk disk;
+  write_file(
+      disk, out,
+      bench_page(
+          read_file(path + "/" + kBench, kMostBenchBytes),
+          std::filesystem::exists(picture, error) ? read_file(picture, kMostBenchBytes) : ""));
+}
 
 int run_report_command(const std::vector<std::string>& words) {
   Arguments arguments(
@@ -39,7 +64,18 @@ int run_report_command(const std::vector<std::string>& words) {
   if (given.empty()) given.emplace_back();
   std::vector<ReportedRun> runs;
   for (const std::string& word : given) {
-    const std::string path = find_run(word);
+    const std::string path = find_run(word, kBench);
+    if (is_bench(path)) {
+      if (given.size() > 1 || !svg.empty())
+        fail(Fault::spec,
+             "{} is a benchmark, which has a page of its own: name it alone, without --svg; its "
+             "picture is {}/bench.svg",
+             path, path);
+      if (out.empty()) out = path + "/report.html";
+      write_bench_page(path, out);
+      print_stdout("report: {}\n", out);
+      return 0;
+    }
     runs.push_back(read_reported(path, path));
   }
   if (out.empty()) out = runs.size() == 1 ? runs[0].summary.path + "/report.html" : "report.html";

@@ -13,10 +13,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_run(const std::string& path) {
+bool is_run(const std::string& path, const char* other) {
   std::error_code error;
   return fs::exists(path + "/spec.resolved.yaml", error) ||
-         fs::exists(path + "/metrics.jsonl", error);
+         fs::exists(path + "/metrics.jsonl", error) ||
+         (other && fs::exists(fs::path(path) / other, error));
 }
 
 std::string newest_below(const std::string& directory) {
@@ -35,7 +36,7 @@ std::string newest_below(const std::string& directory) {
 
 }  // namespace
 
-std::string find_run(const std::string& given) {
+std::string find_run(const std::string& given, const char* other) {
   std::error_code error;
   if (given.empty()) {
     std::string run = fs::is_directory("runs", error) ? newest_below("runs") : "";
@@ -53,8 +54,9 @@ std::string find_run(const std::string& given) {
          "{} is not a directory; name a run directory, such as runs/NAME or runs/NAME/3", given);
   std::string run = named_run(folder);
   // `dptrain init shapes` makes runs/shapes of the data in shapes/.
-  if (!is_run(run) && fs::is_directory("runs/" + given, error)) run = named_run("runs/" + given);
-  if (!is_run(run))
+  if (!is_run(run, other) && fs::is_directory("runs/" + given, error))
+    run = named_run("runs/" + given);
+  if (!is_run(run, other))
     fail(Fault::data,
          "{} holds no run: it has neither a spec.resolved.yaml nor a metrics.jsonl; runs without "
          "out=DIR are in runs/NAME",

@@ -7,6 +7,7 @@ namespace dpt {
 
 // The run directory that a user means: a run, a directory of numbered runs (its newest one), NAME
 // for runs/NAME; empty: the newest run below runs/. Throws Error{data} if there is none.
-std::string find_run(const std::string& given);
+// other: a directory with a file of this name counts as a run, too.
+std::string find_run(const std::string& given, const char* other = nullptr);
 
 }  // namespace dpt

@@ -71,6 +71,22 @@ std::string colors() {
 
 }  // namespace
 
+std::string picture(const std::string& svg, std::string_view alt) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string out =
+      fmt::format("<div class=\"wide\"><img alt=\"{}\" src=\"data:image/svg+xml,", text(alt));
+  for (const char c : svg) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
+                       (byte >= 'A' && byte <= 'Z') || byte == '-' || byte == '.' || byte == '_';
+    if (plain)
+      out += c;
+    else
+      ((out += '%') += kDigits[byte >> 4]) += kDigits[byte & 15];
+  }
+  return out + "\"></div>\n";
+}
+
 std::string chart_style() {
   return fmt::format(
       "{}{}{}text{{fill:var(--soft);font:13px system-ui,sans-serif}}.back{{fill:var(--back)}}"

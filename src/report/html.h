@@ -24,6 +24,9 @@ std::string folded(std::string_view title, std::string_view content);
 using Table = std::vector<std::vector<std::string>>;
 std::string table(const Table& rows, size_t right);
 
+// A picture from a file. The file may have been replaced: as an image it cannot run anything.
+std::string picture(const std::string& svg, std::string_view alt);
+
 // The style of the parts of line charts, for pictures that stand alone.
 std::string chart_style();
 

@@ -6,11 +6,13 @@
 #include <fmt/ranges.h>
 
 #include "base/units.h"
+#include "base/wrap.h"
 #include "formats/csv_text.h"
 #include "formats/json.h"
 #include "report/baseline.h"
 #include "report/numbers.h"
 #include "report/reasons.h"
+#include "report/text_table.h"
 
 namespace dpt {
 namespace {
@@ -45,40 +47,33 @@ Json fields(const BenchReport& report, const RowResult& r) {
           {"machine", report.machine}};
 }
 
-using Cells = std::vector<std::string>;
-
-Cells table_line(const BenchReport& report, const RowResult& r) {
-  const auto share = [&](double WorkerSeconds::*what) { return percent_text(r.share(what)); };
+// The columns of the table for people.
+std::vector<TextColumn> columns_of(const BenchReport& report) {
+  std::vector<TextColumn> out;
+  const auto add = [&](const std::string& title, int rank, auto&& cell) {
+    TextColumn column{.cells = {title}, .right = true, .rank = rank, .name = title};
+    for (const RowResult* r : report.measured()) column.cells.push_back(cell(*r));
+    out.push_back(std::move(column));
+  };
+  const auto share = [&](const std::string& title, int rank, double WorkerSeconds::*what) {
+    add(title, rank, [what](const RowResult& r) { return percent_text(r.share(what)); });
+  };
   const auto mib = [](double bytes) { return number_text(bytes / kMiB) + " MiB"; };
-  return {r.row.mode,
-          fmt::format("{}", r.row.devices),
-          fmt::format("{}", r.row.batch_size),
-          r.row.precision,
-          time_text(r.ms_per_sample),
-          number_text(r.samples_per_second()),
-          ratio_text(report.speedup(r)),
-          percent_text(report.efficiency(r)),
-          share(&WorkerSeconds::compute),
-          share(&WorkerSeconds::communication),
-          share(&WorkerSeconds::waiting),
-          mib(r.peak_bytes),
-          mib(r.facts.predicted_bytes)};
-}
-
-// Pads columns to their widest cell: names left-aligned, numbers right-aligned.
-std::string aligned(const std::vector<Cells>& lines) {
-  std::vector<size_t> widths(lines.front().size());
-  for (const Cells& cells : lines)
-    for (size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], cells[i].size());
-  std::string out;
-  for (const Cells& cells : lines) {
-    for (size_t i = 0; i < cells.size(); ++i) {
-      const bool name = i == 0 || i == 3;  // mode, precision
-      out += fmt::format(fmt::runtime(name ? "{}{:<{}}" : "{}{:>{}}"), i == 0 ? "" : "  ", cells[i],
-                         widths[i]);
-    }
-    out += '\n';
-  }
+  add("mode", 0, [](const RowResult& r) { return r.row.mode; });
+  add("devices", 0, [](const RowResult& r) { return fmt::format("{}", r.row.devices); });
+  add("batch", 0, [](const RowResult& r) { return fmt::format("{}", r.row.batch_size); });
+  add("precision", 3, [](const RowResult& r) { return r.row.precision; });
+  add("time/sample", 2, [](const RowResult& r) { return time_text(r.ms_per_sample); });
+  add("samples/s", 0, [](const RowResult& r) { return number_text(r.samples_per_second()); });
+  add("speed-up", 0, [&](const RowResult& r) { return ratio_text(report.speedup(r)); });
+  add("efficiency", 1, [&](const RowResult& r) { return percent_text(report.efficiency(r)); });
+  share("compute", 7, &WorkerSeconds::compute);
+  share("communication", 6, &WorkerSeconds::communication);
+  share("waiting", 5, &WorkerSeconds::waiting);
+  add("memory", 4, [&](const RowResult& r) { return mib(r.peak_bytes); });
+  add("predicted", 8, [&](const RowResult& r) { return mib(r.facts.predicted_bytes); });
+  for (const char* name : {"mode", "precision"})
+    std::ranges::find(out, name, &TextColumn::name)->right = false;
   return out;
 }
 
@@ -124,24 +119,21 @@ std::string BenchReport::relative_to() const {
   return "single with the same batch and precision, otherwise to the first such row";
 }
 
-std::string bench_table(const BenchReport& report) {
-  const std::vector<const RowResult*> rows = report.measured();
-  std::string out = fmt::format("{}: each device has {}; each batch is split over all devices\n",
-                                report.name, report.device);
-  out += fmt::format("data: {}\nmachine: {}\n", report.data, report.machine);
-  out += fmt::format("speed-up: relative to {}\n", report.relative_to());
-  out += fmt::format(
-      "efficiency: speed-up / ideal speed-up, which is N for N devices as long as each has {} of "
-      "its own\n\n",
-      report.device);
-  std::vector<Cells> lines = {{"mode", "devices", "batch", "precision", "time/sample", "samples/s",
-                               "speed-up", "efficiency", "compute", "communication", "waiting",
-                               "memory", "predicted"}};
-  for (const RowResult* r : rows) lines.push_back(table_line(report, *r));
-  out += aligned(lines);
+std::string bench_table(const BenchReport& report, size_t width) {
+  std::string out = wrapped(
+      fmt::format("{0}: each device has {1}; each batch is split over all devices\n"
+                  "data: {2}\nmachine: {3}\nspeed-up: relative to {4}\n"
+                  "efficiency: speed-up / ideal speed-up, which is N for N devices as long as each "
+                  "has {1} of its own",
+                  report.name, report.device, report.data, report.machine, report.relative_to()),
+      width);
+  std::vector<TextColumn> columns = columns_of(report);
+  std::vector<std::string> left_out;
+  if (width > 0) left_out = fit_columns(columns, width);
+  out += "\n" + table_text(columns) + left_out_text(std::move(left_out), width);
   std::string reasons;
-  for (const RowResult* r : rows)
-    if (const std::string text = report.reason(*r); !text.empty()) reasons += text + "\n";
+  for (const RowResult* r : report.measured())
+    if (const std::string text = report.reason(*r); !text.empty()) reasons += wrapped(text, width);
   return reasons.empty() ? out : out + "\n" + reasons;
 }
 

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/row.h"
@@ -30,12 +31,17 @@ struct BenchReport {
   std::string relative_to() const;
 };
 
-std::string bench_table(const BenchReport& report);
+// Lines of at most `width` characters, for which columns are left out as by fit_columns(); 0: any.
+std::string bench_table(const BenchReport& report, size_t width);
 std::string bench_json(const BenchReport& report);  // {"rows": [{"mode": "single", ...}]}
 std::string bench_csv(const BenchReport& report);   // the same columns; names in the first line
 
 // A bar for each row, divided into shares of time. The scale is per batch size and precision.
 std::string bench_svg(const BenchReport& report);
+
+// A page of the contents of a bench.json and the picture beside it. Throws Error{data} if the text
+// is not that of a bench.json.
+std::string bench_page(std::string_view json, const std::string& svg);
 
 // Speed-up by number of devices, beside the ideal line; a plot for each batch size and precision.
 std::string speedup_svg(const BenchReport& report);

@@ -71,29 +71,35 @@ RunSteps steps_for(double seconds_per_step, double seconds, int64_t together) {
 }
 
 std::vector<RowResult> take_turns(std::span<const BenchRow> rows, const BenchSettings& settings,
-                                  const Measure& measure, const Announce& announce) {
+                                  const Measure& measure, const TurnsObserver& observer) {
   std::vector<RowResult> out(rows.size());
   std::vector<RunSteps> steps(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) {
-    out[i].row = rows[i];
-    announce(0, rows[i]);
-    try {
+  std::vector<std::vector<Reading>> readings(rows.size());
+  const auto stops = [&] { return observer.stops && observer.stops(); };
+  const auto run = [&](int round, size_t i) {
+    if (observer.begins) observer.begins(round, rows[i]);
+    if (round == 0) {
       const double seconds = seconds_per_step(rows[i], measure, out[i]);
       steps[i] = steps_for(seconds, settings.seconds, out[i].facts.together);
-    } catch (const Refused& e) {
-      out[i].refused = e.what();
-      out[i].refused_code = static_cast<int>(e.fault());
+      return;
     }
-  }
-  std::vector<std::vector<Reading>> readings(rows.size());
-  for (int round = 1; round <= settings.rounds; ++round)
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (!out[i].refused.empty()) continue;
-      announce(round, rows[i]);
-      readings[i].push_back(measure(rows[i], steps[i]));
-    }
+    readings[i].push_back(measure(rows[i], steps[i]));
+    if (observer.measured) observer.measured(round, rows[i], readings[i].back());
+  };
+  for (int round = 0; round <= settings.rounds && !stops(); ++round)
+    for (size_t i = 0; i < rows.size() && !stops(); ++i) try {
+        out[i].row = rows[i];
+        if (out[i].refused.empty()) run(round, i);
+      } catch (const Refused& e) {
+        if (round > 0) throw;
+        out[i].refused = e.what();
+        out[i].refused_code = static_cast<int>(e.fault());
+      } catch (const Error&) {  // Ctrl-C reaches the measured process too
+        if (!stops()) throw;
+      }
   for (size_t i = 0; i < rows.size(); ++i)
-    if (out[i].refused.empty()) out[i] = summary(std::move(out[i]), readings[i]);
+    if (!readings[i].empty()) out[i] = summary(std::move(out[i]), readings[i]);
+  std::erase_if(out, [](const RowResult& r) { return r.refused.empty() && r.rounds == 0; });
   return out;
 }
 

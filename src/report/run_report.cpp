@@ -166,24 +166,6 @@ std::string time_section(const ReportedRun& run) {
   return out;
 }
 
-// The picture is written by dptrain itself, but the file may have been replaced: as an image it
-// cannot run anything.
-std::string image_of_svg(const std::string& svg) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  std::string out =
-      "<div class=\"wide\"><img alt=\"the pipeline's schedule\" src=\"data:image/svg+xml,";
-  for (const char c : svg) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
-                       (byte >= 'A' && byte <= 'Z') || byte == '-' || byte == '.' || byte == '_';
-    if (plain)
-      out += c;
-    else
-      ((out += '%') += kDigits[byte >> 4]) += kDigits[byte & 15];
-  }
-  return out + "\"></div>\n";
-}
-
 std::string facts(const ReportedRun& run) {
   std::string out = "<table class=\"facts\">\n";
   const auto row = [&](std::string_view name, const std::string& value) {
@@ -233,7 +215,7 @@ std::string run_report(const ReportedRun& run) {
   body += html::section("Confusion matrix", confusion_table(run.confusion));
   body += html::section("Time", time_section(run));
   std::string plan;
-  if (!run.plan_svg.empty()) plan += image_of_svg(run.plan_svg);
+  if (!run.plan_svg.empty()) plan += html::picture(run.plan_svg, "the pipeline's schedule");
   if (!run.plan.empty()) plan += html::folded("What each step does (dptrain plan)", run.plan);
   body += html::section("Plan", plan);
   if (!run.spec.empty())

@@ -1,4 +1,5 @@
 // dptrain bench as a user sees it: what it refuses, and a real, short one.
+#include <csignal>
 #include <filesystem>
 
 #include <doctest/doctest.h>
@@ -103,6 +104,33 @@ TEST_CASE("bench measures every mode in processes and threads of its own") {
   CHECK(read_file(run + "/bench.csv").starts_with("mode,devices,batch_size,precision,"));
   CHECK(read_file(run + "/bench.svg") == read_file(bench.folder.file("a.svg")));
   CHECK_FALSE(std::filesystem::exists(run + "/model.safetensors"));  // nothing was trained to keep
+  const std::string page = read_file(run + "/report.html");
+  CHECK(has(page, "<h2>Results</h2>"));
+  std::filesystem::remove(run + "/report.html");
+  const Finished report = dptrain({"report", run});
+  CHECK_MESSAGE(report.code == 0, report.err);
+  CHECK(report.out == "report: " + run + "/report.html\n");
+  CHECK(read_file(run + "/report.html") == page);
+}
+
+TEST_CASE("a log has a line for each row that is measured, and Ctrl-C keeps them") {
+  const Bench bench;
+  const std::string spec = bench.folder.file("t.yaml"), run = bench.folder.file("run");
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Process p({"bench", spec, "--modes=single,dp", "devices=2", "--rounds=1000", "--seconds=0.05",
+               "out=" + run});
+    CHECK(becomes_true(60, [&] {
+      return has(p.err(), "dp on 2 devices, batch 40: ") && has(p.err(), "round 2 of 1000\n");
+    }));
+    p.send_group(signal);
+    CHECK(p.wait() == 128 + signal);
+    CHECK(has(p.err(), " samples/s (row 1 of 2, round 1 of 1000)\n"));
+    CHECK(has(p.err(), " samples/s (row 2 of 2, round 1 of 1000)\n"));
+    CHECK(has(p.err(), "stopped: measured 2 of 2 rows; the first in "));
+    CHECK(has(p.out(), "\nsingle        1     40  fp32 "));
+    CHECK(has(p.out(), "\ndp            2     40  fp32 "));
+    CHECK(has(read_file(run + "/bench.csv"), "\ndp,2,40,fp32,"));
+  }
 }
 
 TEST_CASE("bench prints a table, of lists of batch sizes too, or CSV") {

@@ -1,6 +1,7 @@
 #include "report/report.h"
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -60,17 +61,39 @@ size_t count(std::string_view text, std::string_view part) {
 }  // namespace
 
 TEST_CASE("table, JSON, CSV and picture of fixed numbers") {
-  check_golden(bench_table(report()), "report/golden/table.txt");
+  check_golden(bench_table(report(), 0), "report/golden/table.txt");
   check_golden(bench_json(report()), "report/golden/bench.json");
   check_golden(bench_csv(report()), "report/golden/bench.csv");
   check_golden(bench_svg(report()), "report/golden/bench.svg");
 }
 
 TEST_CASE("table, CSV and pictures of a comparison by the number of devices") {
-  check_golden(bench_table(comparison({64})), "report/golden/compare_table.txt");
+  check_golden(bench_table(comparison({64}), 0), "report/golden/compare_table.txt");
   check_golden(bench_csv(comparison({64})), "report/golden/compare.csv");
   check_golden(speedup_svg(comparison({64})), "report/golden/compare.svg");
   check_golden(speedup_svg(comparison({8, 64, 512, 4096})), "report/golden/compare_batches.svg");
+}
+
+TEST_CASE("the table of a benchmark fits a terminal") {
+  for (const size_t width : {40, 80, 200}) {
+    const std::string text = bench_table(comparison({8, 512}), width);
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+      CHECK_MESSAGE(line.size() <= std::max<size_t>(width, 60), line);
+    for (const char* title : {"mode", "devices", "batch", "samples/s", "speed-up"})
+      CHECK(has(text, title));
+    CHECK(has(text, "not shown, see --csv: predicted") == (width < 200));
+  }
+}
+
+TEST_CASE("a page of a benchmark has its rows, reasons and picture") {
+  const BenchReport r = comparison({8, 512});
+  const std::string page = bench_page(bench_json(r), "<svg></svg>");
+  CHECK(page.starts_with("<!doctype html>"));
+  CHECK(count(page, "<tr>") == r.measured().size() + 1);
+  CHECK(has(page, "<h2>Reasons</h2>"));
+  CHECK(has(page, "data:image/svg+xml,%3Csvg"));
+  CHECK_THROWS_AS(bench_page("{}", ""), Error);
 }
 
 TEST_CASE("speed-ups are over single with the same batch and precision in every form") {
@@ -85,7 +108,8 @@ TEST_CASE("speed-ups are over single with the same batch and precision in every 
   for (RowResult& row : none.rows)
     if (row.row.mode == "single") row.refused = "no";
   CHECK(none.relative_to() == "the first row with the same batch and precision");
-  CHECK(has(bench_table(none), "\nspeed-up: relative to the first row with the same batch and "));
+  CHECK(
+      has(bench_table(none, 0), "\nspeed-up: relative to the first row with the same batch and "));
   CHECK(has(bench_csv(none), ",\"dp on 1 device, batch 512\","));
   BenchReport mixed = r;
   mixed.rows[0].refused = "no";

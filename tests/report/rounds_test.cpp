@@ -32,7 +32,7 @@ TEST_CASE("rows take turns within a round, and medians are taken over the rounds
   const auto rows = two_rows();
   const std::vector<RowResult> out =
       take_turns(rows, {.rounds = 3, .seconds = 0.1}, fake,
-                 [&](int round, const BenchRow&) { rounds.push_back(round); });
+                 {.begins = [&](int round, const BenchRow&) { rounds.push_back(round); }});
   CHECK(order == "sddsdsdsd");  // dp's first steps were too short to tell: seen twice
   CHECK(rounds == std::vector{0, 0, 1, 1, 2, 2, 3, 3});
   REQUIRE(out.size() == 2);
@@ -57,8 +57,8 @@ TEST_CASE("of an even number of rounds the median is the mean of the middle two"
                    .samples = 1000 * steps.timed.count()};
   };
   const std::vector<BenchRow> rows = {{.mode = "single"}};
-  CHECK(take_turns(rows, {.rounds = 4, .seconds = 1}, fake, [](int, const BenchRow&) {})[0]
-            .ms_per_sample == doctest::Approx(3));
+  CHECK(take_turns(rows, {.rounds = 4, .seconds = 1}, fake, {})[0].ms_per_sample ==
+        doctest::Approx(3));
 }
 
 TEST_CASE("quartiles leave out the fastest and the slowest of five rounds") {
@@ -70,7 +70,7 @@ TEST_CASE("quartiles leave out the fastest and the slowest of five rounds") {
                    .spent = {.compute = 1, .waiting = run == 5 ? 99.0 : 1.0}};
   };
   const std::vector<BenchRow> rows = {{.mode = "single"}};
-  const auto out = take_turns(rows, {.rounds = 5, .seconds = 1}, fake, [](int, const BenchRow&) {});
+  const auto out = take_turns(rows, {.rounds = 5, .seconds = 1}, fake, {});
   CHECK(out[0].spent.compute == 3);
   CHECK(out[0].spent.waiting == 3);  // the slowest round's 99 s do not count
   CHECK(out[0].lower == doctest::Approx(2));
@@ -84,12 +84,38 @@ TEST_CASE("a row that is refused is left out of the rounds and the others go on"
     if (row.mode == "dp") throw Refused(Fault::memory, "too large");
     return {.seconds = 1.0 * static_cast<double>(steps.timed.count()), .samples = 1};
   };
-  const auto out =
-      take_turns(two_rows(), {.rounds = 2, .seconds = 1}, fake, [](int, const BenchRow&) {});
+  const auto out = take_turns(two_rows(), {.rounds = 2, .seconds = 1}, fake, {});
   CHECK(order == "sdss");
   CHECK(out[0].refused.empty());
   CHECK(out[1].refused == "too large");
   CHECK(out[1].refused_code == 5);
+}
+
+TEST_CASE("a measurement that is stopped keeps the rows that were measured") {
+  int runs = 0;
+  const Measure fake = [&](const BenchRow&, const RunSteps& steps) -> Reading {
+    if (++runs == 6) throw Error(Fault::rank, "ended with code 130");  // as Ctrl-C ends a process
+    return {.seconds = 1.0 * static_cast<double>(steps.timed.count()),
+            .samples = steps.timed.count()};
+  };
+  std::string lines;
+  const TurnsObserver observer{
+      .measured = [&](int round, const BenchRow& row,
+                      const Reading&) { lines += row.mode + std::to_string(round) + " "; },
+      .stops = [&] { return runs >= 6; }};
+  auto out = take_turns(two_rows(), {.rounds = 5, .seconds = 1}, fake, observer);
+  CHECK(lines == "single1 dp1 single2 ");
+  REQUIRE(out.size() == 2);
+  CHECK(out[0].rounds == 2);
+  CHECK(out[1].rounds == 1);
+  runs = 2;  // the second run of single is the last one
+  lines.clear();
+  out = take_turns(two_rows(), {.rounds = 5, .seconds = 1}, fake,
+                   {.measured = observer.measured, .stops = [&] { return runs >= 5; }});
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].row.mode == "single");
+  runs = 5;
+  CHECK_THROWS_AS(take_turns(two_rows(), {.rounds = 1, .seconds = 1}, fake, {}), Error);
 }
 
 TEST_CASE("steps fill the time that was asked for, with a quarter more to warm up") {
@@ -126,7 +152,7 @@ TEST_CASE("steps that end together are timed in whole launches, two at least") {
                    .facts = {.together = 4}};
   };
   const std::vector<BenchRow> rows = {{.mode = "single"}};
-  const auto out = take_turns(rows, {.rounds = 1, .seconds = 0.01}, fake, [](int, const auto&) {});
+  const auto out = take_turns(rows, {.rounds = 1, .seconds = 0.01}, fake, {});
   CHECK(out[0].ms_per_sample == doctest::Approx(10));
   REQUIRE(timed.size() == 3);
   CHECK(timed[1].begin == 4);
