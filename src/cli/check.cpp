@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <span>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/spec_argument.h"
 #include "data/check_samples.h"
+#include "formats/json.h"
 #include "session/label_check.h"
 #include "train/run_memory.h"
 #include "train/warnings.h"
@@ -44,12 +46,21 @@ class Findings {
     if (std::ranges::find(texts_, text) != texts_.end()) return;
     if (texts_.empty()) code_ = static_cast<int>(fault);
     texts_.push_back(text);
+    errors_.push(Json{{"exit_code", static_cast<int>(fault)}, {"text", text}});
     print_stderr("{}", text);
   }
+  void warn(const std::vector<Warning>& warnings) {
+    for (const Warning& w : warnings) warnings_.push(Json{{"text", render({w})}});
+    print_stderr("{}", render(warnings));
+  }
   int code() const { return code_; }  // of the first error; 0: there is none
+  Json json(const std::string& spec) const {
+    return {{"spec", spec}, {"ok", code_ == 0}, {"errors", errors_}, {"warnings", warnings_}};
+  }
 
  private:
   std::vector<std::string> texts_;
+  Json errors_ = Json::array(), warnings_ = Json::array();
   int code_ = 0;
 };
 
@@ -127,7 +138,7 @@ void check_session(const LoadedSpec& loaded, const SpecArgument& argument, int64
         found.collect([&] { check_initial_weights(session->settings, session->model); }))
       found.collect([&] { check_weight_values(session->settings, session->model); });
     check_data(*session, most_decoded, found);
-    print_stderr("{}", render(warnings_of(*session, static_cast<int>(usable_cores().size()))));
+    found.warn(warnings_of(*session, static_cast<int>(usable_cores().size())));
     return;
   }
   check_splits(loaded.spec, found);
@@ -136,33 +147,54 @@ void check_session(const LoadedSpec& loaded, const SpecArgument& argument, int64
   if (!stands_in) found.collect([&] { check_weights_file(loaded.spec); });
 }
 
+// The specs among the words: overrides have a `=`.
+std::vector<std::string> take_specs(SpecArgument& argument) {
+  std::vector<std::string> out = {argument.path};
+  std::erase_if(argument.overrides, [&](const std::string& word) {
+    const bool spec = word.find('=') == word.npos;
+    if (spec) out.push_back(word);
+    return spec;
+  });
+  return out;
+}
+
 int run_check(const std::vector<std::string>& words) {
   Arguments arguments(
       "check",
-      "Reports all errors in a spec, its data and its initial weights; the exit code is the\n"
-      "first error's. At most 1000 images of each set are decoded.");
+      "Reports all errors in specs, their data and their initial weights; the exit code is the\n"
+      "first error's. At most 1000 images of each set are decoded. Overrides apply to all specs.");
   SpecArgument argument;
-  bool syntax = false, all_images = false;
-  argument.add_to(arguments);
+  bool syntax = false, all_images = false, json = false;
+  argument.add_to(arguments, "YAML files: configs/*.yaml");
   arguments.flag("--no-data", syntax,
                  "check only the text of the spec; do not open the data or check shapes");
   arguments.flag("--all-images", all_images, "decode every image", "--no-data");
+  arguments.flag("--json", json, "print errors and warnings as JSON");
   arguments.parse(words);
-  const LoadedSpec loaded = load(argument);
-  Findings found;
-  if (syntax)
-    print_stderr("{}", render(warnings_of(loaded.spec)));
-  else
-    check_session(loaded, argument, all_images ? std::numeric_limits<int64_t>::max() : kMostDecoded,
-                  found);
-  if (found.code() == 0) print_stdout("{}: ok\n", argument.path);
-  return found.code();
+  int code = 0;
+  Json results = Json::array();
+  for (const std::string& path : take_specs(argument)) {
+    argument.path = path;
+    Findings found;
+    std::optional<LoadedSpec> loaded;
+    found.collect([&] { loaded = load(argument); });
+    if (loaded && syntax)
+      found.warn(warnings_of(loaded->spec));
+    else if (loaded)
+      check_session(*loaded, argument,
+                    all_images ? std::numeric_limits<int64_t>::max() : kMostDecoded, found);
+    if (found.code() == 0 && !json) print_stdout("{}: ok\n", path);
+    if (code == 0) code = found.code();
+    results.push(found.json(path).on_line(0));
+  }
+  if (json) print_stdout("{}\n", Json{{"specs", std::move(results)}}.dump());
+  return code;
 }
 
 }  // namespace
 
 Command check() {
-  return {.name = "check", .summary = "report all errors in a spec", .run = run_check};
+  return {.name = "check", .summary = "report all errors in specs", .run = run_check};
 }
 
 }  // namespace dpt::commands

@@ -11,7 +11,9 @@
 #include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/spec_argument.h"
+#include "cli/run_argument.h"
+#include "cli/trained_run.h"
+#include "formats/json.h"
 #include "train/reporter.h"
 
 namespace dpt::commands {
@@ -19,17 +21,18 @@ namespace {
 
 // An argument's content: a run directory, a safetensors file, or JSON lines of losses.
 struct Side {
+  std::string path;
   std::optional<RecordedLosses> losses;
   std::optional<SafeTensors> weights;
 };
 
 Side read_side(const std::string& given) {
   Side side;
-  const bool folder = std::filesystem::is_directory(given);
-  const std::string path = folder ? named_run(given) : given;
-  const std::string losses = folder ? path + "/metrics.jsonl" : path;
-  const std::string weights = folder ? model_file(path) : path;
-  if (folder ? std::filesystem::exists(weights) : path.ends_with(".safetensors"))
+  const bool folder = names_run(given);
+  side.path = folder ? find_run(given, "model.safetensors") : given;
+  const std::string losses = folder ? side.path + "/metrics.jsonl" : given;
+  const std::string weights = folder ? model_file(side.path) : given;
+  if (folder ? std::filesystem::exists(weights) : given.ends_with(".safetensors"))
     side.weights = SafeTensors::read(weights);
   if (folder ? std::filesystem::exists(losses) : !side.weights) side.losses = read_losses(losses);
   return side;
@@ -42,26 +45,42 @@ Verdict verdict_of(bool differ, bool beyond) {
   return differ ? Verdict::within : Verdict::same;
 }
 
-Verdict print_losses(const std::string& interval, const LossesBy& a, const LossesBy& b,
-                     Tolerance tolerance) {
+// What compare prints: texts for people, or the same as JSON.
+struct Findings {
+  std::string text;
+  Json json = Json::object();
+  std::vector<Verdict> verdicts;
+};
+
+Json json_of(const std::optional<LossPair>& p, const std::string& interval) {
+  if (!p) return {};
+  return {{interval, p->at},
+          {"a", Json::rounded(p->a, 9)},
+          {"b", Json::rounded(p->b, 9)},
+          {"distance", Json::rounded(p->distance, 9)}};
+}
+
+void add_losses(Findings& out, const std::string& interval, const LossesBy& a, const LossesBy& b,
+                Tolerance tolerance) {
   const LossParting p = compare_losses(a, b, tolerance);
-  print_stdout("losses of {}", counted(p.compared, interval));
-  if (a.size() != b.size()) print_stdout(" (A has {}, B {})", a.size(), b.size());
-  print_stdout("{}\n", p.first ? "" : ": no difference");
-  const auto line = [&](std::string_view what, const std::optional<LossPair>& at) {
-    print_stdout("  {:<26}  ", what);
-    if (at)
-      print_stdout("{} {}: {:.9g} and {:.9g}, {:.2g} apart\n", interval, at->at, at->a, at->b,
-                   at->distance);
-    else
-      print_stdout("none\n");
+  out.text +=
+      fmt::format("losses of {}{}{}\n", counted(p.compared, interval),
+                  a.size() != b.size() ? fmt::format(" (A has {}, B {})", a.size(), b.size()) : "",
+                  p.first ? "" : ": no difference");
+  Json json = {{"interval", interval}, {"compared", p.compared}};
+  const auto add = [&](std::string_view what, const char* key, const std::optional<LossPair>& at) {
+    json.add(key, json_of(at, interval));
+    if (!p.first) return;
+    out.text += fmt::format("  {:<26}  ", what);
+    out.text += at ? fmt::format("{} {}: {:.9g} and {:.9g}, {:.2g} apart\n", interval, at->at,
+                                 at->a, at->b, at->distance)
+                   : "none\n";
   };
-  if (p.first) {
-    line("first that differs", p.first);
-    line("first beyond the tolerance", p.first_beyond);
-    line("largest distance", p.largest);
-  }
-  return verdict_of(p.first.has_value(), p.first_beyond.has_value());
+  add("first that differs", "first", p.first);
+  add("first beyond the tolerance", "first_beyond", p.first_beyond);
+  add("largest distance", "largest", p.largest);
+  out.json.add("losses", std::move(json));
+  out.verdicts.push_back(verdict_of(p.first.has_value(), p.first_beyond.has_value()));
 }
 
 std::string described(const TensorParting& t) {
@@ -74,33 +93,48 @@ std::string described(const TensorParting& t) {
                      floats ? fmt::format(", {} ulp", t.ulps) : "");
 }
 
-Verdict print_weights(const SafeTensors& a, const SafeTensors& b, Tolerance tolerance) {
+std::string kind_of(const TensorParting& t) {
+  return fmt::format("{}{}", name_of(t.desc.dtype), t.desc.shape.str());
+}
+
+Json json_of(const TensorParting& t) {
+  Json out = {{"name", t.name}, {"type", kind_of(t)}};
+  if (!t.unlike.empty()) return out.add("unlike", t.unlike);
+  out.add("differ", t.differ);
+  out.add("beyond", t.beyond);
+  out.add("distance", Json::rounded(t.distance, 9));
+  return out.add("ulps", t.ulps);
+}
+
+void add_weights(Findings& out, const SafeTensors& a, const SafeTensors& b, Tolerance tolerance) {
   const std::vector<TensorParting> tensors = compare_weights(a, b, tolerance);
   const auto beyond = [](const TensorParting& t) { return !t.unlike.empty() || t.beyond > 0; };
   const auto differs = [&](const TensorParting& t) { return beyond(t) || t.differ > 0; };
   const Verdict verdict =
       verdict_of(std::ranges::any_of(tensors, differs), std::ranges::any_of(tensors, beyond));
-  print_stdout("weights of {}{}\n", counted(tensors.size(), "tensor"),
-               verdict == Verdict::same ? ": same bits" : "");
-  if (verdict == Verdict::same) return verdict;
-  const auto kind = [](const TensorParting& t) {
-    return fmt::format("{}{}", name_of(t.desc.dtype), t.desc.shape.str());
-  };
+  out.verdicts.push_back(verdict);
+  out.text += fmt::format("weights of {}{}\n", counted(tensors.size(), "tensor"),
+                          verdict == Verdict::same ? ": same bits" : "");
   size_t names = 0, kinds = 0;
+  Json json = Json::array();
   for (const TensorParting& t : tensors) {
     names = std::max(names, t.name.size());
-    kinds = std::max(kinds, kind(t).size());
+    kinds = std::max(kinds, kind_of(t).size());
+    json.push(json_of(t));
   }
+  out.json.add("weights", std::move(json));
+  if (verdict == Verdict::same) return;
   for (const TensorParting& t : tensors)
-    print_stdout("  {:<{}}  {:<{}}  {}\n", t.name, names, kind(t), kinds, described(t));
-  return verdict;
+    out.text +=
+        fmt::format("  {:<{}}  {:<{}}  {}\n", t.name, names, kind_of(t), kinds, described(t));
 }
 
 int run_compare(const std::vector<std::string>& words) {
   Arguments arguments(
       "compare",
       "Reports at which step two runs start to differ, and by how much. A and B are run\n"
-      "directories (runs/NAME: its newest run), files of losses (JSON lines, such as metrics.jsonl "
+      "directories (runs/NAME or NAME: its newest run), files of losses (JSON lines, such as "
+      "metrics.jsonl "
       "or\n"
       "what an exported program writes) or safetensors files. Steps are compared where both "
       "record\n"
@@ -114,33 +148,42 @@ int run_compare(const std::vector<std::string>& words) {
   arguments.not_negative("--rtol NUMBER", tolerance.relative,
                          "relative to B; default: torch's for float32, 1.3e-6");
   arguments.not_negative("--atol NUMBER", tolerance.absolute, "default: torch's for float32, 1e-5");
+  bool json = false;
+  arguments.flag("--json", json, "print JSON");
   arguments.parse(words);
   const Side a = read_side(a_path), b = read_side(b_path);
-  std::vector<Verdict> verdicts;
+  Findings found;
   const auto compare_by = [&](const std::string& interval, LossesBy RecordedLosses::*by) {
-    if (!a.losses || !b.losses || !verdicts.empty()) return;
+    if (!a.losses || !b.losses || !found.verdicts.empty()) return;
     const LossesBy &of_a = (*a.losses).*by, &of_b = (*b.losses).*by;
     if (std::ranges::any_of(of_a, [&](const auto& r) { return of_b.contains(r.first); }))
-      verdicts.push_back(print_losses(interval, of_a, of_b, tolerance));
+      add_losses(found, interval, of_a, of_b, tolerance);
   };
   compare_by("step", &RecordedLosses::steps);
   compare_by("epoch", &RecordedLosses::epochs);
-  if (a.weights && b.weights) verdicts.push_back(print_weights(*a.weights, *b.weights, tolerance));
-  if (verdicts.empty())
+  if (a.weights && b.weights) add_weights(found, *a.weights, *b.weights, tolerance);
+  if (found.verdicts.empty())
     fail(Fault::spec,
          "{} and {} have nothing in common to compare: weights, or losses of the same steps or "
          "epochs (log.every=1 records every step)",
          a_path, b_path);
-  const Verdict verdict = *std::ranges::max_element(verdicts);
-  if (verdict == Verdict::apart) {
-    print_stdout("they differ\n");
-    return 1;
+  const Verdict verdict = *std::ranges::max_element(found.verdicts);
+  const int code = verdict == Verdict::apart ? 1 : 0;
+  if (json) {
+    constexpr std::string_view kVerdicts[] = {"same", "within tolerance", "different"};
+    Json out = {{"a", a.path}, {"b", b.path}, {"verdict", kVerdicts[static_cast<int>(verdict)]}};
+    for (const auto& [key, value] : found.json.members()) out.add(key, value);
+    print_stdout("{}\n", out.dump());
+    return code;
   }
-  if (verdict == Verdict::same)
+  print_stdout("{}", found.text);
+  if (verdict == Verdict::apart)
+    print_stdout("they differ\n");
+  else if (verdict == Verdict::same)
     print_stdout("the same\n");
   else
     print_stdout("the same within rtol {:g}, atol {:g}\n", tolerance.relative, tolerance.absolute);
-  return 0;
+  return code;
 }
 
 }  // namespace

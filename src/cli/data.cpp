@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "base/stderr.h"
 #include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -61,7 +62,9 @@ std::string label_of_mixed(const SessionData& data, DrawnSamples sample, const A
   return fmt::format("{:.2f} {}", *most, c < names.size() ? names[c] : std::to_string(c));
 }
 
-void write_sheet(const std::string& path, const SessionData& data, const Spec& spec, int count) {
+// Returns a line about the picture.
+std::string write_sheet(const std::string& path, const SessionData& data, const Spec& spec,
+                        int count) {
   const AugmentSeed seed{.seed = static_cast<uint64_t>(spec.seed), .epoch = 0};
   const Order order = first_samples(data, spec, count);
   const DrawnSamples samples = order.samples();
@@ -71,8 +74,8 @@ void write_sheet(const std::string& path, const SessionData& data, const Spec& s
                                           : label_of(data.train, samples[i].row));
   const ContactSheet sheet = contact_sheet(*data.loader, samples, labels, seed);
   write_text(path, png_file(sheet.pixels, sheet.height, sheet.width));
-  print_stdout("\n{}: {} x {} pixels, {} training samples after transforms\n", path, sheet.width,
-               sheet.height, samples.size());
+  return fmt::format("{}: {} x {} pixels, {} training samples after transforms\n", path,
+                     sheet.width, sheet.height, samples.size());
 }
 
 // Of some training samples, evenly spread.
@@ -114,26 +117,35 @@ int run_data(const std::vector<std::string>& words) {
                  "a PNG file for a picture of the first training samples after transforms, images "
                  "only");
   arguments.number("--samples N", count, 1, 1024, "how many samples --sheet shows");
+  bool json = false;
+  arguments.flag("--json", json, "print JSON");
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
   const Spec& spec = loaded.spec;
   const SessionData data = data_of(spec);
   const size_t width = text_width();
   const DataTextStyle style{.columns = width > 0 ? width : 80, .ascii = !shows_utf8()};
+  Json sets = Json::array();
   const auto print = [&](const std::string& name, const Dataset& set,
                          std::span<const uint32_t> rows) {
-    print_stdout("{}{}", name == "training" ? "" : "\n",
-                 data_text(name, set, summarize(set, rows, kMostSamplesRead), style));
+    const DataSummary summary = summarize(set, rows, kMostSamplesRead);
+    if (json)
+      sets.push(data_json(name, set, summary).on_line(0));
+    else
+      print_stdout("{}{}", name == "training" ? "" : "\n", data_text(name, set, summary, style));
   };
   print("training", data.train, data.train_rows);
-  if (data.loader->input().dtype == DType::f32)
+  if (!json && data.loader->input().dtype == DType::f32)
     print_stdout("{}",
                  transformed_text(data.loader->input(), range_after_transforms(data, spec), style));
-  if (spec.data.sampler == "weighted")
+  if (!json && spec.data.sampler == "weighted")
     print_stdout("{}", weighted_text(data.train_samples(), style));
   if (data.test) print(std::string(data.evaluated_set()), *data.test, data.test_rows);
   if (data.final_test) print("test", *data.final_test, {});
-  if (!sheet.empty()) write_sheet(sheet, data, spec, count);
+  if (json) print_stdout("{}\n", Json{{"sets", std::move(sets)}}.dump());
+  if (sheet.empty()) return 0;
+  const std::string written = write_sheet(sheet, data, spec, count);
+  json ? print_stderr("{}", written) : print_stdout("\n{}", written);
   return 0;
 }
 

@@ -198,7 +198,39 @@ std::string missing_text(const DataSummary& s) {
   return out;
 }
 
+Json json_of(const std::vector<DataSummary::Values>& values) {
+  constexpr int kDigits = 9;
+  Json out = Json::array();
+  for (const DataSummary::Values& v : values) {
+    const ValueRange& r = v.range;
+    out.push(Json{{"name", v.name},
+                  {"min", Json::rounded(r.min(), kDigits)},
+                  {"max", Json::rounded(r.max(), kDigits)},
+                  {"mean", Json::rounded(r.mean(), kDigits)},
+                  {"std", Json::rounded(r.std(), kDigits)},
+                  {"not_finite", r.broken()}});
+  }
+  return out;
+}
+
 }  // namespace
+
+Json data_json(const std::string& name, const Dataset& d, const DataSummary& s) {
+  Json out = {{"set", name}, {"samples", s.samples}, {"ranges_of_samples", s.read}};
+  out.add("shape", Json::array_of(d.inputs.sample().extents()));
+  out.add("type", name_of(d.inputs.desc.dtype));
+  out.add("description", d.description);
+  Json classes = Json::array(), missing = Json::array();
+  for (size_t c = 0; c < s.classes.size(); ++c)
+    classes.push(Json{{"name", class_name(d, c)}, {"samples", s.classes[c]}});
+  for (const DataSummary::Missing& m : s.missing)
+    missing.push(Json{{"column", m.column}, {"samples", m.fields}});
+  out.add("classes", std::move(classes));
+  out.add("ignored_targets", s.ignored);
+  out.add("targets", json_of(s.targets));
+  out.add("inputs", json_of(s.inputs));
+  return out.add("missing", std::move(missing));
+}
 
 std::string data_text(const std::string& name, const Dataset& d, const DataSummary& s,
                       const DataTextStyle& style) {

@@ -1,20 +1,27 @@
 // dptrain eval RUN: loss and metrics of trained weights on the test, validation or training set.
+#include <algorithm>
+#include <cmath>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/count.h"
 #include "base/fail.h"
 #include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/printed_numbers.h"
 #include "cli/spec_argument.h"
 #include "cli/trained_run.h"
 #include "train/evaluation_text.h"
 #include "train/final_evaluation.h"
 #include "train/run.h"
+#include "train/run_numbers.h"
 
 namespace dpt::commands {
 namespace {
@@ -39,17 +46,60 @@ std::string of_set(const SessionData& data) {
   return fmt::format(" ({} set, {})", data.evaluated_set(), counted(data.test_samples(), "sample"));
 }
 
+using Numbers = std::vector<std::pair<std::string, double>>;
+
+// "test.loss" and the other metrics.
+Numbers numbers_of(std::string_view set, const Evaluation& e) {
+  Numbers out = {{fmt::format("{}.loss", set), e.loss}};
+  if (e.accuracy >= 0) out.emplace_back(fmt::format("{}.accuracy", set), e.accuracy);
+  for (const auto& [name, value] : e.metrics)
+    out.emplace_back(fmt::format("{}.{}", set, name), value);
+  return out;
+}
+
+// The values of a list of names, with or without their set, on one line.
+std::string printed_line(const std::string& list, const std::string& set, const Numbers& numbers) {
+  std::vector<std::string> values, known;
+  for (const auto& number : numbers) known.push_back(number.first);
+  for (const std::string& name : names_in(list)) {
+    const auto found = std::ranges::find_if(
+        numbers, [&](const auto& n) { return n.first == name || n.first == set + "." + name; });
+    if (found == numbers.end())
+      fail(Fault::spec, "--print: this evaluation has no number '{}'; it has: {}", name,
+           fmt::join(known, ", "));
+    values.push_back(exact_number(found->second));
+  }
+  return fmt::format("{}\n", fmt::join(values, " "));
+}
+
+std::string evaluation_json(const TrainedRun& run, const std::string& set, int64_t samples,
+                            const Evaluation& e) {
+  Json out = {{"run", run.folder}, {"weights", run.weights}, {"set", set}, {"samples", samples}};
+  for (const auto& [name, value] : numbers_of(set, e)) out.add(name, exact_json(value));
+  if (e.confusion_matrix.empty()) return out.dump() + "\n";
+  const auto classes =
+      static_cast<size_t>(std::lround(std::sqrt(static_cast<double>(e.confusion_matrix.size()))));
+  Json rows = Json::array();
+  for (size_t i = 0; i < classes; ++i)
+    rows.push(Json::array_of(std::span(e.confusion_matrix).subspan(i * classes, classes)));
+  return out.add("confusion_matrix", std::move(rows)).dump() + "\n";
+}
+
 int run_eval(const std::vector<std::string>& words) {
   Arguments arguments(
       "eval",
       "Loss and metrics of a trained model on a set of samples, each of them once: the test set,\n"
       "or with --set validation the part of the data that `data.validation` sets aside.");
   SpecArgument argument;
-  std::string weights, set = "test";
+  std::string weights, set = "test", print;
+  bool json = false;
   argument.add_to(arguments, kRunOrSpec);
   arguments.text("--weights PATH", weights, kRunWeights);
   arguments.choice("--set SET", set, {"test", "validation", "train"},
                    "the samples to evaluate (default: test)");
+  arguments.text("--print,--numbers LIST", print,
+                 "print only these numbers: accuracy, loss,f1, ...");
+  arguments.flag("--json", json, "print JSON", "--print");
   arguments.parse(words);
   TrainedRun run = load(TrainedRunArgument{
       .run = argument.path, .weights = weights, .overrides = argument.overrides});
@@ -60,6 +110,14 @@ int run_eval(const std::vector<std::string>& words) {
   const EvaluatedSet evaluated = set_of(set);
   const std::unique_ptr<const Session> session = open_evaluation(loaded, evaluated);
   const Evaluation e = evaluate(*session);
+  if (!print.empty()) {
+    print_stdout("{}", printed_line(print, set, numbers_of(set, e)));
+    return 0;
+  }
+  if (json) {
+    print_stdout("{}", evaluation_json(run, set, session->data.test_samples(), e));
+    return 0;
+  }
   print_stdout("{}{}\n", evaluation_text(name_of(evaluated), e, 6),
                loaded.spec.data.validation.on() ? of_set(session->data) : "");
   if (!e.confusion_matrix.empty()) print_stdout("{}", confusion_csv(e));

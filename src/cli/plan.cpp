@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/fit_batch.h"
 #include "cli/plan_hosts.h"
+#include "cli/plan_json.h"
 #include "cli/spec_argument.h"
 #include "cli/terminal_text.h"
 #include "describe/device_usage.h"
@@ -83,9 +84,13 @@ int run_plan(const std::vector<std::string>& words) {
                              "of a step on --hosts machines; the network between them: {}, or "
                              "bandwidth and latency, 1.15GB/s,25us",
                              fmt::join(link_names(), ", ")));
+  bool json = false;
+  arguments.flag("--json", json, "print the numbers as JSON", "--verbose");
   arguments.parse(words);
   const std::vector<int> hosts = parse_hosts(several.hosts.empty() ? "1" : several.hosts);
   check(several, hosts, !fit.empty() || !svg.empty());
+  if (json && (bytes || time || !fit.empty() || !several.link.empty()))
+    fail(Fault::spec, "--json prints the plan; leave out --bytes, --time, --fit and --link");
   if (bytes && (time || !svg.empty() || !several.hosts.empty()))
     fail(Fault::spec,
          "--bytes prints only a table of messages; leave out --time, --svg and --hosts");
@@ -108,8 +113,11 @@ int run_plan(const std::vector<std::string>& words) {
   if (hosts[0] > 1)
     session = open_session(loaded, on_hosts(session->devices.topology, hosts[0], query));
   check_initial_weights(session->settings, session->model);
-  print_stdout("{}{}", describe(*session, verbose),
-               partial_weights_text(session->settings, session->model));
+  if (json)
+    print_stdout("{}", plan_json(*session));
+  else
+    print_stdout("{}{}", describe(*session, verbose),
+                 partial_weights_text(session->settings, session->model));
   if (time) print_stdout("{}", step_time_text(*session));
   if (svg.empty()) return 0;
   if (session->plan.schedule.empty())

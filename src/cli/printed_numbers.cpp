@@ -23,6 +23,16 @@ std::vector<std::string> all_names(const Spec& spec) {
 
 }  // namespace
 
+std::vector<std::string> names_in(const std::string& list) {
+  std::vector<std::string> out;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    out.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return out;
+}
+
 std::string printable_names(const Spec& spec) {
   return fmt::format("{}", fmt::join(all_names(spec), ", "));
 }
@@ -31,11 +41,8 @@ std::vector<std::string> read_printed_names(const std::string& list, const Spec&
   const std::vector<std::string> all = all_names(spec);
   const std::vector<std::string_view> known(all.begin(), all.end());
   std::vector<std::string> out;
-  for (size_t begin = 0; begin <= list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    const std::string given = list.substr(begin, end - begin);
+  for (const std::string& given : names_in(list)) {
     out.push_back(full_metric_name(given, spec));
-    begin = end + 1;
     if (std::ranges::find(all, out.back()) != all.end()) continue;
     const bool evaluated = given.find("test.") == 0 || given.find("accuracy") == 0;
     throw BadSpec{fmt::format(

@@ -8,6 +8,9 @@
 
 namespace dpt {
 
+// The parts between the commas of a list.
+std::vector<std::string> names_in(const std::string& list);
+
 // The names in "loss,test.accuracy", in full. Throws BadSpec if a run of the spec has no such
 // number.
 std::vector<std::string> read_printed_names(const std::string& list, const Spec& spec);

@@ -10,6 +10,8 @@
 
 #include "cli/process.h"
 #include "base/machine.h"
+#include "cli/process.h"
+#include "formats/json.h"
 #include "golden_text.h"
 #include "paths.h"
 #include "spec/node.h"
@@ -516,3 +518,63 @@ TEST_CASE("doctor describes the machine") {
 }
 
 }  // namespace dpt
+TEST_CASE("commands that print results print them as JSON, too") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  REQUIRE(dptrain({"t.yaml", "out=run"}, {}, folder.path()).code == 0);
+  const auto json_of = [&](std::vector<std::string> words) {
+    words.emplace_back("--json");
+    const Finished f = dptrain(words, {}, folder.path());
+    CHECK_MESSAGE(f.code == 0, f.err);
+    const auto out = Json::parse(f.out);
+    REQUIRE_MESSAGE(out, f.out);
+    return *out;
+  };
+  const Json eval = json_of({"eval", "run"});
+  CHECK(*eval.find("set")->text() == "test");
+  CHECK(eval.find("samples")->integer() == 100);
+  CHECK(eval.find("test.loss")->number() > 0);
+  CHECK(*json_of({"compare", "run", "run"}).find("verdict")->text() == "same");
+  CHECK(json_of({"data", "t.yaml"}).find("sets")->size() == 2);
+  const Json plan = json_of({"plan", "t.yaml", "parallel=ddp", "devices=2", "cores=1"});
+  CHECK(plan.find("ranks")->integer() == 2);
+  CHECK(plan.find("tensors")->size() == 4);
+  CHECK(plan.find("memory_bytes")->find("peak")->number() > 0);
+  CHECK(json_of({"doctor"}).find("found")->size() > 5);
+  CHECK(json_of({"check", "t.yaml"}).find("specs")->items()[0].find("ok")->boolean() == true);
+}
+
+TEST_CASE("eval prints numbers alone for shells") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  REQUIRE(dptrain({"t.yaml", "out=run"}, {}, folder.path()).code == 0);
+  const auto eval = [&](const std::string& names) {
+    return dptrain({"eval", "run", "--print", names}, {}, folder.path());
+  };
+  const std::string accuracy = eval("accuracy").out;
+  CHECK(std::stod(accuracy) >= 0);
+  CHECK(eval("test.accuracy").out == accuracy);
+  CHECK(std::ranges::count(eval("loss,accuracy").out, ' ') == 1);
+  const Finished wrong = eval("f1");
+  CHECK(wrong.code == 2);
+  CHECK(wrong.out.empty());
+  CHECK(has(wrong.err, "no number 'f1'; it has: test.loss, test.accuracy\n"));
+}
+
+TEST_CASE("check takes several specs, and reports all of them") {
+  const Folder folder;
+  folder.write("a.yaml", kSpec);
+  folder.write("b.yaml", kSpec + "epoch: 3\n");
+  folder.write("c.yaml", kSpec);
+  const Finished f =
+      dptrain({"check", "a.yaml", "b.yaml", "none.yaml", "c.yaml", "epochs=1"}, {}, folder.path());
+  CHECK(f.code == 2);
+  CHECK(f.out == "a.yaml: ok\nc.yaml: ok\n");
+  CHECK(has(f.err, "b.yaml:16:1: error: unknown key 'epoch'"));
+  CHECK(has(f.err, "none.yaml"));
+  const Finished json = dptrain({"check", "a.yaml", "b.yaml", "--json"}, {}, folder.path());
+  const auto specs = Json::parse(json.out);
+  REQUIRE(specs);
+  CHECK(specs->find("specs")->items()[1].find("errors")->size() == 1);
+}
+

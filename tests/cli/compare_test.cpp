@@ -123,7 +123,7 @@ TEST_CASE("compare refuses what can't be compared") {
   CHECK(code({steps, steps, "--rtol=-1"}, "--rtol") == 2);
   CHECK(code({steps, epochs}, "nothing in common to compare") == 2);
   CHECK(code({steps, folder.file("m.safetensors")}, "nothing in common to compare") == 2);
-  CHECK(code({folder.path(), steps}, "nothing in common to compare") == 2);
+  CHECK(code({folder.path(), steps}, "holds no run") == 4);
   CHECK(code({steps, folder.file("none")}, "none cannot be opened") == 4);
 }
 
