@@ -203,7 +203,7 @@ int run_train(const std::vector<std::string>& words) {
                  "'auto' for this spec's newest run if its spec is unchanged");
   arguments.text("--trace FILE", given.trace,
                  "write a timeline of each worker to this file, for chrome://tracing or Perfetto");
-  arguments.text("--print LIST", given.print,
+  arguments.text("--print,--numbers LIST", given.print,
                  "numbers to print on standard output instead of the epochs' lines: "
                  "test.accuracy, loss,seconds, best.test.accuracy, weights.sha256, out, ...");
   arguments.flag("--json", given.json,

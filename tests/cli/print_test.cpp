@@ -57,6 +57,39 @@ TEST_CASE("--print prints numbers and nothing else on standard output") {
   CHECK(has(metrics, "\"loss\": " + loss + ","));
 }
 
+TEST_CASE("--numbers is --print, and torchrun does not take it for an option of its own") {
+  const Trained t;
+  const Finished f = t.run({"evaluate=true", "--numbers", "epochs,test.accuracy"});
+  CHECK_MESSAGE(f.code == 0, f.err);
+  CHECK(f.out.starts_with("2 "));
+  // argparse accepts each beginning of an option, and torchrun reads the words behind its own.
+  for (const std::string option : {"--nnodes",
+                                   "--nproc-per-node",
+                                   "--rdzv-backend",
+                                   "--standalone",
+                                   "--max-restarts",
+                                   "--monitor-interval",
+                                   "--start-method",
+                                   "--event-log-handler",
+                                   "--role",
+                                   "--module",
+                                   "--no-python",
+                                   "--run-path",
+                                   "--log-dir",
+                                   "--redirects",
+                                   "--tee",
+                                   "--local-ranks-filter",
+                                   "--node-rank",
+                                   "--master-addr",
+                                   "--local-addr",
+                                   "--logs-specs",
+                                   "--numa-binding",
+                                   "--signals-to-handle",
+                                   "--print-completion"})
+    for (const char* own : {"--numbers", "--json", "--resume", "--quiet"})
+      CHECK(!option.starts_with(own));
+}
+
 TEST_CASE("--print works on several ranks, and for a run that was complete already") {
   const Trained t;
   const Finished ddp = t.run({"parallel=ddp", "devices=2", "reproducible=8", "--print=loss"});
