@@ -25,6 +25,13 @@ std::string name_of(const std::string& run, const std::string& directory, bool o
   return run.substr(directory.ends_with('/') ? directory.size() : directory.size() + 1);
 }
 
+// NAME stands for runs/NAME.
+std::string directory_of(const std::string& given) {
+  std::error_code error;
+  const std::string named = "runs/" + given;
+  return !fs::exists(given, error) && fs::is_directory(named, error) ? named : given;
+}
+
 std::vector<RunRow> read_runs(const std::vector<std::string>& directories) {
   std::vector<RunRow> out;
   std::set<std::string> seen;  // one directory may contain another
@@ -49,7 +56,8 @@ int run_runs(const std::vector<std::string>& words) {
   std::vector<std::string> directories;
   bool csv = false, json = false;
   std::string sort, svg, x;
-  arguments.texts("DIR", directories, "directories with runs, such as runs/NAME; default: runs");
+  arguments.texts("DIR", directories,
+                  "directories with runs, such as runs/NAME, or NAME for runs/NAME; default: runs");
   arguments.text(
       "--sort", sort,
       "a key or result to sort by: optimizer.sgd.lr, loss, best_accuracy, ...; the highest "
@@ -65,6 +73,7 @@ int run_runs(const std::vector<std::string>& words) {
         "--svg FILE and --x KEY must be given together: runs runs/NAME --svg sweep.svg --x "
         "data.batch_size"};
   if (directories.empty()) directories = {"runs"};
+  for (std::string& directory : directories) directory = directory_of(directory);
   std::vector<RunRow> rows = read_runs(directories);
   if (rows.empty())
     fail(Fault::data,

@@ -1,4 +1,6 @@
 // dptrain SPEC [key=value ...]: trains a model.
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -34,6 +36,21 @@ void write_found(const SessionData& data, Node& tree) {
   if (data.train.found_in.empty()) return;
   const Node path{.kind = Node::Kind::scalar, .text = data.train.found_in, .quoted = true};
   const SourceFile argument{.path = "", .text = "data.dataset.path=" + to_yaml(path)};
+  Diagnostics d;
+  apply_override(tree, argument, registries(), d);
+}
+
+// A launcher's number of ranks decides on the devices, and the run's copy of the spec says so. A
+// list of GPUs stays as it is.
+void write_devices(const Session& session, Node& tree) {
+  const Topology& t = session.devices.topology;
+  const Spec& spec = session.settings.spec;
+  if (!spec.devices.indices.empty()) return;
+  const bool own = session.settings.mode->devices &&
+                   session.settings.mode->devices(spec.parallel.settings).has_value();
+  const SourceFile argument{.path = "",
+                            .text = fmt::format("{}={}", own ? "parallel.devices" : "devices",
+                                                t.ranks * t.devices_per_rank)};
   Diagnostics d;
   apply_override(tree, argument, registries(), d);
 }
@@ -132,6 +149,7 @@ int train(const TrainArguments& given, const std::optional<World>& world, Hosts&
   if (world) note_world(session->settings.spec, session->devices, *world);
   print_warnings(*session, world);
   write_found(session->data, loaded.tree);
+  if (world) write_devices(*session, loaded.tree);
   std::string folder;
   const int code = run_and_report(*session,
                                   {.location = {.folder = run_folder(loaded.spec),
@@ -141,6 +159,7 @@ int train(const TrainArguments& given, const std::optional<World>& world, Hosts&
                                    .identity = std::move(identity),
                                    .world = world,
                                    .hosts = hosts.joined.get(),
+                                   .cpus = cores_of_ranks(world),
                                    .trace = given.trace},
                                   folder);
   const bool stopped = code == 75 || code > 128;
@@ -159,7 +178,6 @@ bool tell_others(const World& world, const std::string& why, const Hosts& hosts)
   if (!before_hosts || local.rank != 0) return reported;
   HostsSettings settings;
   settings.gathering.timeout_s = kPatience;
-                                   .cpus = cores_of_ranks(world),
   try {
     return tell_hosts_of_failure(world, why, trust_from_environment(), settings);
   } catch (const Error&) {  // the secret is what is wrong, so no host would believe this one
@@ -209,7 +227,10 @@ int run_train(const std::vector<std::string>& words) {
   arguments.flag("--json", given.json,
                  "print a summary as JSON on standard output instead of the epochs' lines",
                  "--print");
+  arguments.flag("--quiet", given.quiet,
+                 "print results, warnings and errors only: no head, no progress, no files");
   arguments.parse(words);
+  if (given.quiet) silence_notes();
   const StartupSignals signals;
   const std::optional<World> world = world_from_environment();
   if (world && world->size > 1) return train_as_rank(given, *world);
@@ -225,6 +246,3 @@ Command train() {
 }
 
 }  // namespace dpt::commands
-  arguments.flag("--quiet", given.quiet,
-                 "print results, warnings and errors only: no head, no progress, no files");
-  if (given.quiet) silence_notes();

@@ -21,7 +21,6 @@
 #include "cli/run_argument.h"
 #include "cli/terminal_text.h"
 #include "report/metrics_follower.h"
-#include "report/run_environment.h"
 #include "report/watch_view.h"
 #include "train/run_summary.h"
 
@@ -74,13 +73,12 @@ class Watch {
     const bool locked = is_locked(shown_.path);
     if (locked && running()) return;
     const RunSummary summary = summarize_run(shown_.path);
-    const auto environment = read_environment(shown_.path);
     const auto spec = summary.spec.find("name");
     shown_.spec = spec == summary.spec.end() ? "" : spec->second;
     shown_.state = name_of(locked ? RunState::running : summary.state);
     shown_.note = locked ? "" : summary.note;
     const auto number = [&](std::string_view key) {
-      return environment ? environment->number(key).value_or(0) : 0;
+      return summary.environment ? summary.environment->number(key).value_or(0) : 0;
     };
     shown_.epochs = static_cast<int64_t>(number("epochs"));
     shown_.steps = static_cast<int64_t>(number("steps"));

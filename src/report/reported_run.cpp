@@ -14,7 +14,6 @@
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/units.h"
-#include "report/run_environment.h"
 
 namespace dpt {
 namespace {
@@ -51,14 +50,13 @@ std::string hash_of(const std::string& path) {
 }  // namespace
 
 std::string ReportedRun::environment_text(const std::string& key) const {
-  if (!environment) return "";
-  if (const auto x = environment->number(key)) return fmt::format("{:.15g}", *x);
-  return std::string(environment->text(key));
+  if (!summary.environment) return "";
+  if (const auto x = summary.environment->number(key)) return fmt::format("{:.15g}", *x);
+  return std::string(summary.environment->text(key));
 }
 
 ReportedRun read_reported(const std::string& path, const std::string& name, uint64_t most_hashed) {
   ReportedRun out{.name = name, .summary = summarize_run(path), .curves = read_curves(path)};
-  out.environment = read_environment(path);
   out.spec = text_of_file(path + "/spec.resolved.yaml");
   out.plan = text_of_file(path + "/plan.txt");
   out.plan_svg = text_of_file(path + "/plan.svg");

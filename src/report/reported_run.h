@@ -21,8 +21,7 @@ struct ReportedRun {
   std::string name;  // as the report shows it
   RunSummary summary;
   RunCurves curves;
-  std::optional<MetricsRecord> environment;  // env.json
-  std::vector<WeightsHash> weights;          // of model.safetensors and best.safetensors
+  std::vector<WeightsHash> weights;  // of model.safetensors and best.safetensors
   // The texts of files; empty: there is none.
   std::string spec, plan, plan_svg, confusion;
 

@@ -38,6 +38,7 @@ std::string environment_json(const Session& s, const RunIdentity& identity,
   text("device", s.devices.device);
   text("mode", s.plan.mode);
   add("ranks", topology.ranks);
+  add("hosts", topology.hosts());
   add("devices", int64_t{topology.ranks} * topology.devices_per_rank);
   add("workers", topology.total_workers());
   text("precision", s.precision.policy.on() ? text_of(s.precision.policy) : "fp32");
@@ -51,14 +52,6 @@ std::string environment_json(const Session& s, const RunIdentity& identity,
   add("steps", s.length.steps);
   add("steps_of_epoch", s.batches.train->steps());
   return out.dump() + "\n";
-}
-
-std::optional<MetricsRecord> read_environment(const std::string& run) {
-  try {
-    return parse_record(read_file(run + "/env.json", kMiB));
-  } catch (const Error&) {
-    return {};
-  }
 }
 
 }  // namespace dpt

@@ -1,22 +1,17 @@
 // env.json of a run directory: which program ran on which machine, with how many of what.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "session/session.h"
-#include "train/metrics_record.h"
 #include "train/run_identity.h"
 
 namespace dpt {
 
 // One JSON object: version, host, job, run, started (UTC in seconds), cpu, cores, device, mode,
-// ranks, devices, workers, precision, data, samples, test_samples, parameters, seed, epochs, steps,
-// steps_of_epoch. resume: the argument of --resume.
+// ranks, hosts, devices, workers, precision, data, samples, test_samples, parameters, seed, epochs,
+// steps, steps_of_epoch. resume: the argument of --resume.
 std::string environment_json(const Session& session, const RunIdentity& identity,
                              const std::string& resume);
-
-// The numbers and texts of the file; empty if it is missing or damaged.
-std::optional<MetricsRecord> read_environment(const std::string& run);
 
 }  // namespace dpt

@@ -171,8 +171,8 @@ std::string facts(const ReportedRun& run) {
   const auto row = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) out += fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", name, text(value));
   };
-  if (run.environment) {
-    row("started", utc_text(run.environment->number("started").value_or(0)));
+  if (run.summary.environment) {
+    row("started", utc_text(run.summary.environment->number("started").value_or(0)));
     constexpr std::pair<const char*, const char*> kFacts[] = {
         {"program", "version"},
         {"host", "host"},
@@ -184,6 +184,7 @@ std::string facts(const ReportedRun& run) {
         {"device", "device"},
         {"mode", "mode"},
         {"ranks", "ranks"},
+        {"hosts", "hosts"},
         {"devices", "devices"},
         {"workers", "workers"},
         {"precision", "precision"},

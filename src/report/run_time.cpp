@@ -15,8 +15,9 @@ constexpr double kMuch = 0.2;  // a share of the time that is worth a sentence
 // From its start to its last record; 0: unknown, as where the run was resumed.
 double wall_s(const ReportedRun& run) {
   const auto& times = run.curves.times();
-  if (!run.environment || times.empty() || !run.environment->text("resume").empty()) return 0;
-  return std::max(0.0, times.back().time - run.environment->number("started").value_or(1e300));
+  const auto& environment = run.summary.environment;
+  if (!environment || times.empty() || !environment->text("resume").empty()) return 0;
+  return std::max(0.0, times.back().time - environment->number("started").value_or(1e300));
 }
 
 // A sentence about an epoch that took much longer than the others.

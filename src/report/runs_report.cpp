@@ -43,8 +43,21 @@ bool has_curve(std::span<const ReportedRun> runs, std::string_view tag) {
   });
 }
 
+// The counts of env.json in which runs differ.
+std::vector<std::string> different_counts(std::span<const ReportedRun> runs) {
+  std::vector<std::string> out = {"ranks", "workers", "hosts"};
+  std::erase_if(out, [&](const std::string& key) {
+    return std::ranges::all_of(runs, [&](const ReportedRun& run) {
+      return run.environment_text(key) == runs[0].environment_text(key);
+    });
+  });
+  return out;
+}
+
 std::string results(std::span<const ReportedRun> runs, const std::vector<std::string>& tags) {
   Table rows = {{"run", "state", "epochs"}};
+  const std::vector<std::string> counts = different_counts(runs);
+  rows[0].insert(rows[0].end(), counts.begin(), counts.end());
   for (const std::string& tag : tags)
     if (is_result(Curve{.tag = tag, .points = {}})) {
       rows[0].push_back(title_of(tag));
@@ -54,6 +67,7 @@ std::string results(std::span<const ReportedRun> runs, const std::vector<std::st
   for (const ReportedRun& run : runs) {
     std::vector<std::string> row = {run.name, std::string(name_of(run.summary.state)),
                                     fmt::format("{}", run.summary.epochs)};
+    for (const std::string& key : counts) row.push_back(run.environment_text(key));
     for (const std::string& tag : tags) {
       if (!is_result(Curve{.tag = tag, .points = {}})) continue;
       const Curve* c = run.curves.find(tag);

@@ -27,6 +27,7 @@ struct Result {
   Json (*value)(const RunSummary&);  // null: no value
   std::string (*shown)(const RunSummary&);
   bool text = false;
+  bool if_different = false;  // the text table has the column only if its cells differ
 };
 
 Json number(std::optional<double> x) {
@@ -39,7 +40,24 @@ std::string rate(std::optional<double> x) { return x ? fmt::format("{:.0f}", *x)
 std::string state(const RunSummary& r) { return std::string(name_of(r.state)); }
 
 using Run = const RunSummary&;
+
+// A count in env.json, which also holds what a launcher chose.
+Json count(Run r, std::string_view key) {
+  const auto x = r.environment ? r.environment->number(key) : std::nullopt;
+  return x ? Json::decimals(*x, 0) : Json();
+}
+std::string count_text(Run r, std::string_view key) {
+  const Json x = count(r, key);
+  return x.is_null() ? "" : x.dump();
+}
+
 const Result kResults[] = {
+    {"ranks", "ranks", 2, [](Run r) { return count(r, "ranks"); },
+     [](Run r) { return count_text(r, "ranks"); }, false, true},
+    {"workers", "workers", 2, [](Run r) { return count(r, "workers"); },
+     [](Run r) { return count_text(r, "workers"); }, false, true},
+    {"hosts", "hosts", 2, [](Run r) { return count(r, "hosts"); },
+     [](Run r) { return count_text(r, "hosts"); }, false, true},
     {"epochs_done", "epochs done", 6, [](Run r) { return Json(r.epochs); },
      [](Run r) { return fmt::format("{}", r.epochs); }},
     {"last_loss", "loss", 0, [](Run r) { return number(r.loss.last); },
@@ -120,7 +138,7 @@ std::vector<TextColumn> text_columns(const RunsTable& table) {
     std::set<std::string> different;
     for (const RunRow& row : table.rows) {
       const std::string shown = r.shown(row.run);
-      any = any || !shown.empty();
+      different.insert(shown);
       c.cells.push_back(shown.empty() && !r.text ? "-" : escape_controls(shown));
     }
     different.erase("");

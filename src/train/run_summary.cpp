@@ -178,6 +178,14 @@ std::string read_spec(RunSummary& run) {
   }
 }
 
+std::optional<MetricsRecord> read_environment(const std::string& run) {
+  try {
+    return parse_record(read_file(run + "/env.json", kMiB));
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 std::string read_metrics(RunSummary& run) {
   const std::string path = run.path + "/metrics.jsonl";
   std::error_code error;
@@ -251,7 +259,7 @@ std::vector<std::string> find_runs(const std::string& directory) {
 }
 
 RunSummary summarize_run(const std::string& path) {
-  RunSummary run{.path = path};
+  RunSummary run{.path = path, .environment = read_environment(path)};
   std::error_code error;
   const bool has_spec = fs::exists(path + "/spec.resolved.yaml", error);
   const std::string spec = has_spec ? read_spec(run) : "there is no spec.resolved.yaml";

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "spec/changes.h"
+#include "train/metrics_record.h"
 
 namespace dpt {
 
@@ -29,8 +30,9 @@ struct MetricRange {
 struct RunSummary {
   std::string path;  // as returned by find_runs()
   FlatSpec spec;
-  int64_t epochs = 0, steps = 0;  // done; steps: of complete epochs
-  bool stopped_early = false;     // by `early_stop`
+  std::optional<MetricsRecord> environment;  // env.json; empty: it is missing or damaged
+  int64_t epochs = 0, steps = 0;             // done; steps: of complete epochs
+  bool stopped_early = false;                // by `early_stop`
   // Of epochs, and of evaluations between and after them; accuracies from 0 to 1.
   MetricRange loss, test_loss, accuracy, validation_loss, validation_accuracy;
   double seconds = 0;                        // training time, without evaluation

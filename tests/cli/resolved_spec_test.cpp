@@ -27,6 +27,26 @@ TEST_CASE("a run's spec.resolved.yaml has the run's name and gives the same weig
         read_file(folder.file("two/model.safetensors")));
 }
 
+TEST_CASE("under a launcher spec.resolved.yaml has the number of devices that were used") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec + "devices: 2\nparallel: ddp\n");
+  folder.write("own.yaml", kSpec + "parallel: {ddp: 2}\n");
+  const Variables launcher = {{"OMPI_COMM_WORLD_RANK", "0"},
+                              {"OMPI_COMM_WORLD_SIZE", "1"},
+                              {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                              {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"},
+                              {"PMIX_NAMESPACE", "t"}};
+  for (const std::string name : {"t", "own"}) {
+    const Finished f = dptrain({name + ".yaml", "out=" + name, "cores=1"}, launcher, folder.path());
+    CHECK_MESSAGE(f.code == 0, f.err);
+    CHECK(has(f.err, "devices: 2 in the spec, but "));
+    const std::string resolved = read_file(folder.file(name + "/spec.resolved.yaml"));
+    CHECK_MESSAGE(has(resolved, "devices: 1"), resolved);
+    CHECK(!has(resolved, "devices: 2"));
+    CHECK(dptrain({"check", name + "/spec.resolved.yaml"}, {}, folder.path()).code == 0);
+  }
+}
+
 TEST_CASE("spec.resolved.yaml runs from anywhere: files named by a base's folder, by an argument") {
   const Folder folder;
   folder.write("base/t.csv", "1,2,3\n4,5,6\n7,8,9\n");

@@ -93,19 +93,47 @@ b          3               0.1            0       -       -          -       -  
 )");
   const Finished csv = r.run({"r", "--csv", "--sort=optimizer.sgd"});
   CHECK(csv.out ==
-        "run,optimizer.sgd.lr,epochs,epochs_done,last_loss,best_loss,last_test_loss,best_test_loss,"
-        "last_accuracy,best_accuracy,last_validation_loss,best_validation_loss,"
+        "run,optimizer.sgd.lr,epochs,ranks,workers,hosts,epochs_done,last_loss,best_loss,"
+        "last_test_loss,best_test_loss,last_accuracy,best_accuracy,last_validation_loss,best_"
+        "validation_loss,"
         "last_validation_accuracy,best_validation_accuracy,seconds,samples_per_second,state,note\n"
-        "a/10,0.05,2,1,3,3,4,4,0.125,0.125,,,,,0.5,480,killed,\n"
-        "a/1,0.1,2,2,1.5,1.25,2.5,2.25,0.25,0.5,,,,,1,480,finished,\n"
-        "b,0.1,3,0,,,,,,,,,,,0,,running,\n"
-        "a/2,0.2,2,1,1,1,2,2,0.75,0.75,,,,,0.5,480,stopped,\n");
+        "a/10,0.05,2,,,,1,3,3,4,4,0.125,0.125,,,,,0.5,480,killed,\n"
+        "a/1,0.1,2,,,,2,1.5,1.25,2.5,2.25,0.25,0.5,,,,,1,480,finished,\n"
+        "b,0.1,3,,,,0,,,,,,,,,,,0,,running,\n"
+        "a/2,0.2,2,,,,1,1,1,2,2,0.75,0.75,,,,,0.5,480,stopped,\n");
   const Finished json = r.run({"r/b", "r/a/1", "r/a", "--json"});
   CHECK(json.out.starts_with(
-      R"({"runs": [{"run": "r/b", "spec": {"epochs": 3, "optimizer.sgd.lr": 0.1}, "epochs_done": 0, )"
-      R"("last_loss": null, )"));
+      R"({"runs": [{"run": "r/b", "spec": {"epochs": 3, "optimizer.sgd.lr": 0.1}, "ranks": null, )"
+      R"("workers": null, "hosts": null, "epochs_done": 0, "last_loss": null, )"));
   CHECK(has(json.out, R"("state": "running", "note": ""},)"));
   CHECK(json.out.find("r/a/1\"") == json.out.rfind("r/a/1\""));  // given twice, listed once
+}
+
+TEST_CASE("runs and reports show ranks, workers and hosts in which runs differ") {
+  const Folder folder;
+  for (const int ranks : {1, 3}) {
+    const std::string run = fmt::format("runs/s/{}/", ranks);
+    folder.write(run + "spec.resolved.yaml", spec("0.1", 1));
+    folder.write(run + "metrics.jsonl", epoch(1, 1, 0.5));
+    folder.write(run + "env.json",
+                 fmt::format(R"({{"ranks": {0}, "workers": {0}, "hosts": 1}})", ranks));
+  }
+  const auto out = [&](std::vector<std::string> words) {
+    const Finished f = dptrain(words, {}, folder.path());
+    CHECK_MESSAGE(f.code == 0, f.err);
+    return f.out;
+  };
+  for (const char* directory : {"runs/s", "s"}) {  // a name stands for its directory in runs/
+    const std::string text = out({"runs", directory});
+    CHECK(text.starts_with("run  ranks  workers  epochs done "));
+    CHECK(has(text, "\n3        3        3 "));
+  }
+  CHECK(out({"runs", "s", "--csv"}).starts_with("run,ranks,workers,hosts,epochs_done,"));
+  CHECK(has(out({"runs", "s", "--json"}), R"("ranks": 3, "workers": 3, "hosts": 1, )"));
+  CHECK(out({"report", "runs/s/1", "runs/s/3"}).starts_with("run       ranks  workers  "));
+  const std::string page = read_file(folder.file("report.html"));
+  CHECK(has(page, ">ranks</th>"));
+  CHECK(!has(page, ">hosts</th>"));
 }
 
 TEST_CASE("runs knows one setting in all its forms") {
@@ -118,7 +146,7 @@ TEST_CASE("runs knows one setting in all its forms") {
   const auto columns = [&] {
     const Finished f = dptrain({"runs", "r", "--csv"}, {}, folder.path());
     CHECK_MESSAGE(f.code == 0, f.err);
-    return f.out.substr(0, f.out.find(",epochs_done"));
+    return f.out.substr(0, f.out.find(",ranks"));
   };
   write("1", "{adam: 0.01}",
         "reproducible: 8\nmodel: [{linear: 3}]\ndata: {transforms: to_tensor}\n");
@@ -172,9 +200,10 @@ TEST_CASE("runs lists directories that are broken, with the reason") {
   folder.write("r/4/metrics.jsonl/file", "");
   const Finished f = run({"r", "--csv"});
   CHECK_MESSAGE(f.code == 0, f.err);
-  CHECK(has(f.out, "\n1,0,,,,,,,,,,,0,,killed,there is no metrics.jsonl\n"));
-  CHECK(has(f.out, "\n2,1,1,1,2,2,0.5,0.5,,,,,0.5,480,unknown,there is no spec.resolved.yaml\n"));
-  CHECK_MESSAGE(has(f.out, "\n3,1,1,1,2,2,0.5,0.5,,,,,0.5,480,unknown,"), f.out);
+  CHECK(has(f.out, "\n1,,,,0,,,,,,,,,,,0,,killed,there is no metrics.jsonl\n"));
+  CHECK(
+      has(f.out, "\n2,,,,1,1,1,2,2,0.5,0.5,,,,,0.5,480,unknown,there is no spec.resolved.yaml\n"));
+  CHECK_MESSAGE(has(f.out, "\n3,,,,1,1,1,2,2,0.5,0.5,,,,,0.5,480,unknown,"), f.out);
   CHECK(has(f.out, "spec.resolved.yaml:"));
   CHECK(has(f.out, "metrics.jsonl: 2 lines are not a record, first at line 1"));
   CHECK(has(f.out, "metrics.jsonl is not a regular file"));
