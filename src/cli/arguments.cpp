@@ -7,19 +7,17 @@
 #include <fmt/ranges.h>
 
 #include "base/stdout.h"
+#include "base/wrap.h"
+#include "cli/command_texts.h"
+#include "cli/help_text.h"
+#include "spec/source.h"
 
 namespace dpt {
 namespace {
 
-// Makes the help show "--svg FILE" for the names "--svg FILE"; CLI11 alone would show the type
-// TEXT.
 template <class T>
-CLI::Option* add(CLI::App& app, const std::string& names, T& value, const std::string& help) {
-  const size_t end = names.find(' ');
-  CLI::Option* option = app.add_option(names.substr(0, end), value, help);
-  option->type_name("");
-  if (end != names.npos) option->option_text(names.substr(end + 1));
-  return option;
+CLI::Option* add(CLI::App& app, const std::string& names, T& value) {
+  return app.add_option(names.substr(0, names.find(' ')), value);
 }
 
 template <class T>
@@ -46,13 +44,13 @@ std::string ArgumentText::value() const {
 }
 
 Arguments::Arguments(const std::string& command, const std::string& about)
-    : app_(std::make_unique<CLI::App>(about, "dptrain " + command)) {}
+    : command_(command), about_(about), app_(std::make_unique<CLI::App>()) {}
 
 Arguments::~Arguments() = default;
 
 void Arguments::text(const std::string& names, std::string& value, const std::string& help) {
   texts_.push_back({.names = names, .help = help});
-  add(*app_, names, value, help)->check([help](const std::string& given) {
+  add(*app_, names, value)->check([help](const std::string& given) {
     if (!given.empty()) return std::string();
     return fmt::format("the value is empty; pass a value ({}), or leave the argument out", help);
   });
@@ -61,58 +59,104 @@ void Arguments::text(const std::string& names, std::string& value, const std::st
 void Arguments::texts(const std::string& names, std::vector<std::string>& values,
                       const std::string& help) {
   texts_.push_back({.names = names, .help = help, .many = true});
-  add(*app_, names, values, help);
+  add(*app_, names, values);
 }
 
 void Arguments::required(const std::string& names, std::string& value, const std::string& help) {
   texts_.push_back({.names = names, .help = help});
-  add(*app_, names, value, help)->required();
+  add(*app_, names, value)->required();
 }
 
 void Arguments::choice(const std::string& names, std::string& value,
                        const std::vector<std::string>& of, const std::string& help) {
   texts_.push_back({.names = names, .help = help, .choices = of});
-  add(*app_, names, value, fmt::format("{}: {}", help, fmt::join(of, ", ")))
-      ->check(CLI::IsMember(of));
+  add(*app_, names, value)->check(CLI::IsMember(of));
 }
 
 void Arguments::number(const std::string& names, int& value, int low, int high,
                        const std::string& help) {
   texts_.push_back({.names = names, .help = with_range(help, low, high)});
-  add(*app_, names, value, texts_.back().help)->check(CLI::Range(low, high));
+  add(*app_, names, value)->check(CLI::Range(low, high));
 }
 
 void Arguments::number(const std::string& names, double& value, double low, double high,
                        const std::string& help) {
   texts_.push_back({.names = names, .help = with_range(help, low, high)});
-  add(*app_, names, value, texts_.back().help)->check(CLI::Range(low, high));
+  add(*app_, names, value)->check(CLI::Range(low, high));
 }
 
 void Arguments::not_negative(const std::string& names, double& value, const std::string& help) {
   texts_.push_back({.names = names, .help = help});
-  add(*app_, names, value, help)->check(CLI::NonNegativeNumber);
+  add(*app_, names, value)->check(CLI::NonNegativeNumber);
 }
 
-void Arguments::hidden(const std::string& names, int& value) {
-  add(*app_, names, value, "")->group("");
-}
+void Arguments::hidden(const std::string& names, int& value) { add(*app_, names, value); }
 
 void Arguments::flag(const std::string& names, bool& value, const std::string& help,
                      const std::string& instead_of) {
   texts_.push_back({.names = names, .help = help, .flag = true});
-  auto* flag = app_->add_flag(names, value, help);
+  auto* flag = app_->add_flag(names, value);
   if (!instead_of.empty()) flag->excludes(app_->get_option(instead_of));
 }
 
+std::string Arguments::help() const {
+  const size_t width = help_width();
+  std::string usage = "dptrain " + command_;
+  HelpEntries words, options = {{"-h, --help", "print this help and exit"}};
+  for (const ArgumentText& a : texts_) {
+    std::string name, text = a.help;
+    for (const std::string& n : a.dashed()) name += (name.empty() ? "" : ", ") + n;
+    if (!a.value().empty()) name += " " + a.value();
+    if (a.names == "KEY_VALUE") name = "KEY=VALUE";
+    if (!a.choices.empty()) text += fmt::format(": {}", fmt::join(a.choices, ", "));
+    if (a.stands_alone()) usage += fmt::format(" [{}{}]", name, a.many ? " ..." : "");
+    (a.stands_alone() ? words : options).emplace_back(std::move(name), std::move(text));
+  }
+  std::string out =
+      wrapped("Usage: " + usage + " [OPTIONS]", width) + "\n" + paragraph_text(about_, width);
+  if (!words.empty()) out += "\nArguments:\n" + entries_text(words, width);
+  return out + "\nOptions:\n" + entries_text(options, width);
+}
+
+// What was probably meant by an option that the command does not have.
+std::string Arguments::advice(const std::vector<std::string>& words) const {
+  std::vector<std::string> all = {"--help"};
+  bool takes_keys = false;
+  for (const ArgumentText& a : texts_) {
+    takes_keys = takes_keys || a.names == "KEY_VALUE";
+    if (!a.stands_alone())
+      for (std::string& name : a.dashed()) all.push_back(std::move(name));
+  }
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string name = words[i].substr(0, words[i].find('='));
+    if (!name.starts_with("--") || std::ranges::find(all, name) != all.end()) continue;
+    const bool own_value = name.size() < words[i].size();
+    const bool next = i + 1 < words.size() && !words[i + 1].starts_with('-');
+    const std::string value = own_value ? words[i].substr(name.size() + 1)
+                              : next    ? words[i + 1]
+                                        : "VALUE";
+    const std::string key = takes_keys ? spec_key_named(name.substr(2)) : "";
+    if (!key.empty())
+      return fmt::format("unknown option '{}'; {} is a key of the spec: {}={}", name, key, key,
+                         value);
+    const std::string_view near = nearest(name, {all.begin(), all.end()});
+    return fmt::format("unknown option '{}'{}", name,
+                       near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+  }
+  return "";
+}
+
 void Arguments::parse(const std::vector<std::string>& words) {
-  if (words.size() == 1 && words[0] == kListArguments)
-    throw ArgumentList{app_->get_description(), texts_};
+  if (words.size() == 1 && words[0] == kListArguments) throw ArgumentList{about_, texts_};
   std::vector<std::string> reversed(words.rbegin(), words.rend());  // in the order that CLI11 takes
   try {
     app_->parse(reversed);
   } catch (const CLI::Success&) {
-    print_stdout("{}", app_->help());
+    print_stdout("{}", help());
     throw HelpShown{};
+  } catch (const CLI::ExtrasError& e) {
+    const std::string text = advice(words);
+    throw BadWords{text.empty() ? e.what() : text};
   } catch (const CLI::ParseError& e) {
     throw BadWords{e.what()};
   }

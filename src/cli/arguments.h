@@ -17,6 +17,7 @@ namespace dpt {
 struct HelpShown {};
 struct BadWords {
   std::string text;
+  std::string command{};  // whose --help explains the arguments; set by run_command_line()
 };
 
 // One argument of a command, for completion scripts and the manual page.
@@ -39,8 +40,8 @@ struct ArgumentList {
 inline constexpr std::string_view kListArguments{"\0", 1};
 
 // Declares a command's arguments and the variables that parse() fills. Names are "--long VALUE" or
-// "-s,--long VALUE" (the help shows VALUE as written), "--long" for a flag, or a word without
-// dashes for a positional argument. An omitted argument leaves its variable unchanged.
+// "-s,--long VALUE", "--long" for a flag, or a word without dashes for a positional argument. An
+// omitted argument leaves its variable unchanged.
 class Arguments {
  public:
   Arguments(const std::string& command, const std::string& about);
@@ -56,7 +57,7 @@ class Arguments {
   void number(const std::string& names, double& value, double low, double high,
               const std::string& help);
   void not_negative(const std::string& names, double& value, const std::string& help);
-  void hidden(const std::string& names, int& value);  // not shown by --help
+  void hidden(const std::string& names, int& value);  // not in texts
   // `instead_of`: another flag that excludes this one.
   void flag(const std::string& names, bool& value, const std::string& help,
             const std::string& instead_of = "");
@@ -64,6 +65,10 @@ class Arguments {
   void parse(const std::vector<std::string>& words);
 
  private:
+  std::string help() const;
+  std::string advice(const std::vector<std::string>& words) const;
+
+  std::string command_, about_;
   std::unique_ptr<CLI::App> app_;
   std::vector<ArgumentText> texts_;
 };

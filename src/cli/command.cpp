@@ -15,36 +15,34 @@
 #include "base/stderr.h"
 #include "base/stdout.h"
 #include "base/version.h"
+#include "base/wrap.h"
 #include "cli/arguments.h"
 #include "cli/command_texts.h"
+#include "cli/help_text.h"
 #include "cli/spec_argument.h"
 
 namespace dpt {
 namespace {
 
 int help() {
+  const size_t width = help_width();
+  HelpEntries commands, variables;
+  for (const Command& c : command_table()) commands.emplace_back(c.name, c.summary);
+  commands.emplace_back("help COMMAND", "the arguments of a command, as `dptrain COMMAND --help`");
+  commands.emplace_back("--version", "the version");
+  for (const Meaning& m : environment_variables()) variables.emplace_back(m.name, m.text);
+  std::string codes = "Exit codes:";
+  for (const Meaning& m : exit_codes())
+    codes += fmt::format(" {} {}{}", m.name, m.text, &m == &exit_codes().back() ? "." : ",");
   print_stdout(
-      "dptrain trains neural networks described in one YAML file and reproduces PyTorch's "
-      "results.\n\n"
-      "  dptrain SPEC [key=value ...]      train; `dptrain configs/fmnist_ddp.yaml epochs=3`\n\n");
-  for (const Command& c : command_table())
-    print_stdout("  dptrain {:<24}  {}\n", c.name, c.summary);
-  print_stdout("\n  dptrain {:<24}  {}\n  dptrain {:<24}  {}\n", "help COMMAND",
-               "the arguments of a command, as `dptrain COMMAND --help`", "--version",
-               "the version");
-  print_stdout("\nEnvironment variables:\n");
-  for (const Meaning& m : environment_variables()) print_stdout("  {:<32}  {}\n", m.name, m.text);
-  std::string line = "\nExit codes:";
-  for (const Meaning& m : exit_codes()) {
-    const std::string code = fmt::format("{} {}", m.name, m.text);
-    if (line.size() + code.size() > 98) {
-      print_stdout("{}\n", line);
-      line.clear();
-    }
-    line += fmt::format("{}{}{}", line.empty() ? "" : " ", code,
-                        &m == &exit_codes().back() ? "." : ",");
-  }
-  print_stdout("{}\n", line);
+      "{}\n{}\nCommands (dptrain COMMAND ...):\n{}\nEnvironment variables:\n{}\n{}",
+      wrapped("dptrain trains neural networks described in one YAML file and reproduces PyTorch's "
+              "results.",
+              width),
+      entries_text(
+          {{"dptrain SPEC [key=value ...]", "train; `dptrain configs/fmnist_ddp.yaml epochs=3`"}},
+          width),
+      entries_text(commands, width), entries_text(variables, width), wrapped(codes, width));
   return 0;
 }
 
@@ -76,9 +74,15 @@ int dispatch(const std::vector<std::string>& words) {
     return 0;
   }
   const auto command = std::ranges::find(command_table(), words[0], &Command::name);
-  if (command != command_table().end()) return command->run({words.begin() + 1, words.end()});
-  if (!words[0].empty() && is_meant_as_command(words[0])) throw unknown_command(words[0]);
-  return command_table()[0].run(words);
+  const bool named = command != command_table().end();
+  if (!named && !words[0].empty() && is_meant_as_command(words[0])) throw unknown_command(words[0]);
+  const Command& chosen = named ? *command : command_table()[0];
+  try {
+    return chosen.run({words.begin() + (named ? 1 : 0), words.end()});
+  } catch (BadWords& e) {
+    e.command = chosen.name;
+    throw;
+  }
 }
 
 // If the caller closed a standard descriptor (`>&-`), the next opened file would get its number,
@@ -110,7 +114,7 @@ int run_command_line(int argc, char** argv) {
   } catch (const HelpShown&) {
     return 0;
   } catch (const BadWords& e) {
-    print_stderr("dptrain: {}; see `dptrain --help`\n", e.text);
+    print_stderr("dptrain: {}; see `dptrain {} --help`\n", e.text, e.command);
     return static_cast<int>(Fault::spec);
   } catch (const BadSpec& e) {
     print_stderr("{}", e.text);

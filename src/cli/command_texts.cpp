@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/command.h"
+#include "session/session.h"
 #include "spec/language.h"
 
 namespace dpt {
@@ -101,6 +102,16 @@ std::vector<OverrideKey> override_keys(const Registries& registries) {
   Keys keys(registries);
   keys.add("", top_keys(registries).describe());
   return keys.take();
+}
+
+std::string spec_key_named(const std::string& name) {
+  std::string key = name, out;
+  std::ranges::replace(key, '-', '_');
+  for (const OverrideKey& k : override_keys(registries()))
+    if ((k.path == key || k.path.ends_with("." + key)) &&
+        (out.empty() || k.path.size() < out.size()))
+      out = k.path;
+  return out;
 }
 
 }  // namespace dpt

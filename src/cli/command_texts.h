@@ -37,4 +37,8 @@ struct OverrideKey {
 // Without those of layers and blocks, whose names are the spec's own.
 std::vector<OverrideKey> override_keys(const Registries& registries);
 
+// The key that a user means by a name, such as `batch-size`: the shortest path that is the name or
+// ends with it; empty: none.
+std::string spec_key_named(const std::string& name);
+
 }  // namespace dpt

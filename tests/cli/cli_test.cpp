@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "cli/process.h"
 #include "base/machine.h"
 #include "cli/process.h"
 #include "formats/json.h"
@@ -65,7 +65,7 @@ TEST_CASE("version and help") {
   for (const std::string command : {"train", "check", "plan", "eval", "bench", "compare", "export",
                                     "explain", "schema", "doctor"}) {
     CAPTURE(command);
-    CHECK(has(help.out, "dptrain " + command));
+    CHECK(has(help.out, "\n  " + command + " "));
     const Finished own = dptrain({command, "--help"});
     CHECK(own.code == 0);
     CHECK(has(own.out, "dptrain " + command));
@@ -121,7 +121,7 @@ TEST_CASE("a word that is neither a command nor a file is an unknown command") {
 TEST_CASE("help has the version, the environment, and names of values in place of types") {
   const std::string help = dptrain({"--help"}).out;
   for (const char* part :
-       {"dptrain --version", "DPTRAIN_DATA", "DPTRAIN_OUTLIVE_LAUNCHER", "Exit codes: 0 done"})
+       {"\n  --version ", "DPTRAIN_DATA", "DPTRAIN_OUTLIVE_LAUNCHER", "Exit codes: 0 done"})
     CHECK_MESSAGE(has(help, part), part);
   for (const char* command : {"train", "check", "plan", "eval", "bench", "compare", "export",
                               "explain", "schema", "doctor"}) {
@@ -133,6 +133,44 @@ TEST_CASE("help has the version, the environment, and names of values in place o
   CHECK(has(bench, "--rounds N "));
   CHECK(has(bench, "; default: 5; 1 to 1000"));
   CHECK(has(dptrain({"export", "--help"}).out, "--to FORMAT"));
+}
+
+TEST_CASE("help fits the terminal") {
+  std::vector<std::vector<std::string>> all = {{"--help"}};
+  for (const char* command :
+       {"train",   "check",    "plan",    "data",   "init",    "lr-find",    "eval",
+        "predict", "generate", "bench",   "sweep",  "compare", "runs",       "watch",
+        "report",  "export",   "explain", "schema", "doctor",  "completion", "manual"})
+    all.push_back({command, "--help"});
+  for (const size_t width : {40, 80, 200})
+    for (const auto& words : all) {
+      const std::string help =
+          dptrain(words, {{"COLUMNS", fmt::format("{}", width)}, {"LC_ALL", "C.UTF-8"}}).out;
+      std::istringstream lines(help);
+      for (std::string line; std::getline(lines, line);) {
+        const bool word = line.find(' ', line.find_first_not_of(' ')) == line.npos;
+        CHECK_MESSAGE((line.size() <= width || word), words[0] << ": " << line);
+      }
+    }
+  const std::string sweep = dptrain({"sweep", "--help"}, {{"COLUMNS", "80"}}).out;
+  CHECK(has(sweep, "Usage: dptrain sweep [SPEC] [KEY=VALUE ...] [OPTIONS]\n"));
+  CHECK(has(sweep, "\n  --jobs N "));
+}
+
+TEST_CASE("an option that is a key of the spec is explained") {
+  const auto err = [](const std::vector<std::string>& words) {
+    const Finished f = dptrain(words);
+    CHECK(f.code == 2);
+    return f.err;
+  };
+  CHECK(err({"t.yaml", "--epochs", "3"}) ==
+        "dptrain: unknown option '--epochs'; epochs is a key of the spec: epochs=3; see `dptrain "
+        "train --help`\n");
+  CHECK(has(err({"train", "t.yaml", "--batch-size=64"}), ": data.batch_size=64; see"));
+  CHECK(has(err({"eval", "t.yaml", "--lr"}), ": optimizer.lr=VALUE; see `dptrain eval --help`"));
+  CHECK(has(err({"sweep", "t.yaml", "--sedes", "3"}), "'--sedes'; did you mean '--seeds'?"));
+  CHECK(
+      has(err({"runs", "--epochs", "3"}), "unknown option '--epochs'; see `dptrain runs --help`"));
 }
 
 TEST_CASE("help of a command") {
@@ -192,6 +230,30 @@ TEST_CASE("the header of a run and its plan agree on samples and replicas") {
   both({"data.limit=24"}, ": the first 24 of ");
 }
 
+TEST_CASE("single says that it uses several cores, and how to compare it") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const auto err = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"t.yaml", "epochs=1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return dptrain(words, {}, folder.path()).err;
+  };
+  const bool several = usable_cores().size() > 1;
+  CHECK(has(err({}), "cores: single uses ") == several);
+  for (const char* more : {"cores=1", "cores=2", "parallel=dp"})
+    CHECK(!has(err({more}), "cores: single uses "));
+}
+
+TEST_CASE("available CPUs are those of the machine, not those that were asked for") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const Finished f =
+      dptrain({"t.yaml", "parallel=ddp", "devices=5", "cores=1", "epochs=1", "evaluate=false"}, {},
+              folder.path());
+  CHECK_MESSAGE(f.code == 0, f.err);
+  CHECK(f.out.starts_with(fmt::format("Number of available CPUs: {}\n", usable_cores().size())));
+}
+
 TEST_CASE("control bytes of file names do not reach standard output") {
   const Folder folder;
   const std::string path = folder.write("a\x1b[2J\x07.yaml", kSpec);
@@ -232,30 +294,6 @@ TEST_CASE("plan -v prints what each pass of the back end changed") {
            {"passes_cpu", {"device=cpu", "cores=1"}},
            {"passes_cuda", {"device=cuda", "precision=bf16"}}}) {
     std::vector<std::string> all = {"plan", "-v", vgg, "data.batch_size=4"};
-TEST_CASE("single says that it uses several cores, and how to compare it") {
-  const Folder folder;
-  folder.write("t.yaml", kSpec);
-  const auto err = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"t.yaml", "epochs=1"};
-    words.insert(words.end(), more.begin(), more.end());
-    return dptrain(words, {}, folder.path()).err;
-  };
-  const bool several = usable_cores().size() > 1;
-  CHECK(has(err({}), "cores: single uses ") == several);
-  for (const char* more : {"cores=1", "cores=2", "parallel=dp"})
-    CHECK(!has(err({more}), "cores: single uses "));
-}
-
-TEST_CASE("available CPUs are those of the machine, not those that were asked for") {
-  const Folder folder;
-  folder.write("t.yaml", kSpec);
-  const Finished f =
-      dptrain({"t.yaml", "parallel=ddp", "devices=5", "cores=1", "epochs=1", "evaluate=false"}, {},
-              folder.path());
-  CHECK_MESSAGE(f.code == 0, f.err);
-  CHECK(f.out.starts_with(fmt::format("Number of available CPUs: {}\n", usable_cores().size())));
-}
-
     all.insert(all.end(), words.begin(), words.end());
     const Finished plan = dptrain(all);
     CHECK_MESSAGE(plan.code == 0, plan.err);
@@ -483,41 +521,6 @@ TEST_CASE("eval of a run's weights gives the accuracy of its last line") {
 }
 
 // Before, one that no machine could train ended as std::bad_alloc, and `check` took it.
-TEST_CASE("what a limit of the address space does not allow is refused by all commands" *
-          doctest::skip(kSanitized)) {  // its shadow memory takes more than any limit
-  const Folder folder;
-  folder.write("t.yaml", kSpec);
-  const std::string small = " " + folder.file("t.yaml") + " out=" + folder.file("run") + " cores=1";
-  const std::string wide = " 'model=[flatten, {linear: 2000000}, {linear: 10}]'";
-  const std::string data = " data.dataset.synthetic_images.test_samples=200000000";
-  for (const std::string command : {"check", "plan", "train"}) {
-    CAPTURE(command);
-    // In KiB: twice and more what a small run takes.
-    const auto limited = [&](const std::string& words) {
-      const std::string line = fmt::format("ulimit -v 500000; exec {} {}{} >{} 2>&1", program(),
-                                           command, words, folder.file("said"));
-      return WEXITSTATUS(std::system(line.c_str()));  // NOLINT(concurrency-mt-unsafe)
-    };
-    CHECK_MESSAGE(limited(small) == 0, read_file(folder.file("said")));
-    for (const std::string& more : {wide, data}) {
-      CHECK(limited(small + more) == 5);
-      const std::string said = read_file(folder.file("said"));
-      CHECK_MESSAGE(has(said, "MiB are free; "), said);
-      CHECK_MESSAGE(!has(said, "bad_alloc"), said);
-    }
-  }
-}
-
-TEST_CASE("doctor describes the machine") {
-  const Finished doctor = dptrain({"doctor"});
-  CHECK(doctor.code == 0);
-  CHECK(has(doctor.out, "[x] cpu"));
-  CHECK(has(doctor.out, "] cuda"));
-  const bool has_vectors = !has(doctor.out, "kernels      baseline");
-  CHECK(has(doctor.out, " GFLOP/s on all at once") == has_vectors);
-}
-
-}  // namespace dpt
 TEST_CASE("commands that print results print them as JSON, too") {
   const Folder folder;
   folder.write("t.yaml", kSpec);
@@ -578,3 +581,38 @@ TEST_CASE("check takes several specs, and reports all of them") {
   CHECK(specs->find("specs")->items()[1].find("errors")->size() == 1);
 }
 
+TEST_CASE("what a limit of the address space does not allow is refused by all commands" *
+          doctest::skip(kSanitized)) {  // its shadow memory takes more than any limit
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const std::string small = " " + folder.file("t.yaml") + " out=" + folder.file("run") + " cores=1";
+  const std::string wide = " 'model=[flatten, {linear: 2000000}, {linear: 10}]'";
+  const std::string data = " data.dataset.synthetic_images.test_samples=200000000";
+  for (const std::string command : {"check", "plan", "train"}) {
+    CAPTURE(command);
+    // In KiB: twice and more what a small run takes.
+    const auto limited = [&](const std::string& words) {
+      const std::string line = fmt::format("ulimit -v 500000; exec {} {}{} >{} 2>&1", program(),
+                                           command, words, folder.file("said"));
+      return WEXITSTATUS(std::system(line.c_str()));  // NOLINT(concurrency-mt-unsafe)
+    };
+    CHECK_MESSAGE(limited(small) == 0, read_file(folder.file("said")));
+    for (const std::string& more : {wide, data}) {
+      CHECK(limited(small + more) == 5);
+      const std::string said = read_file(folder.file("said"));
+      CHECK_MESSAGE(has(said, "MiB are free; "), said);
+      CHECK_MESSAGE(!has(said, "bad_alloc"), said);
+    }
+  }
+}
+
+TEST_CASE("doctor describes the machine") {
+  const Finished doctor = dptrain({"doctor"});
+  CHECK(doctor.code == 0);
+  CHECK(has(doctor.out, "[x] cpu"));
+  CHECK(has(doctor.out, "] cuda"));
+  const bool has_vectors = !has(doctor.out, "kernels      baseline");
+  CHECK(has(doctor.out, " GFLOP/s on all at once") == has_vectors);
+}
+
+}  // namespace dpt

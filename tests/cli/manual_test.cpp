@@ -16,13 +16,11 @@ std::set<std::string> all_matches(const std::string& text, const char* expressio
   return found;
 }
 
-std::set<std::string> commands() {
-  return all_matches(dptrain({"--help"}).out, "\n  dptrain ([a-z]+)  ");
-}
+std::set<std::string> commands() { return all_matches(dptrain({"--help"}).out, "\n  ([a-z][a-z-]*)  "); }
 
 // The names of a command's options as its help has them.
 std::set<std::string> options_of(const std::string& command) {
-  return all_matches(dptrain({command, "--help"}).out, "\n  (?:-[a-z],)?(--[a-z-]+)");
+  return all_matches(dptrain({command, "--help"}).out, "\n  (?:-[a-z], )?(--[a-z-]+)");
 }
 
 std::string without_escapes(const std::string& roff) {
