@@ -26,7 +26,7 @@ namespace {
 
 struct Options {
   SweepArguments sweep;
-  bool json = false, csv = false, dry_run = false;
+  bool json = false, csv = false, dry_run = false, yes = false;
 };
 
 Options read_words(const std::vector<std::string>& words) {
@@ -65,6 +65,7 @@ Options read_words(const std::vector<std::string>& words) {
   arguments.flag("--new", s.anew, "start a new sweep even if there is one to continue");
   arguments.flag("--retry-failed", s.retry_failed, "retry runs that failed");
   arguments.flag("--dry-run", o.dry_run, "print the runs without training them");
+  arguments.flag("--yes", o.yes, "train more than 50 runs");
   arguments.flag("--json", o.json, "print sweep.json instead of the table");
   arguments.flag("--csv", o.csv, "print sweep.csv instead of the table", "--json");
   arguments.parse(words);
@@ -79,6 +80,16 @@ void refuse_launchers() {
          "a sweep starts its runs itself, so {} must start one process, not {}; start it without a "
          "launcher",
          world->launcher, world->size);
+}
+
+// A range such as 32..256 may make more runs than were meant. With --random their number is given.
+void refuse_many(size_t runs) {
+  constexpr size_t kMostUnasked = 50;
+  if (runs > kMostUnasked)
+    fail(Fault::spec,
+         "these values make {} runs; add --yes to train them, or list fewer values; --dry-run "
+         "prints the runs",
+         runs);
 }
 
 std::string machine_line() {
@@ -164,6 +175,7 @@ int run_sweep(const std::vector<std::string>& words) {
     for (const SweepRun& r : setup.sweep.runs) print_stdout("{}\n", r.point.name);
     return 0;
   }
+  if (!o.yes && o.sweep.random == 0) refuse_many(setup.sweep.runs.size());
   const FolderLock lock = open_sweep_folder(setup, o.sweep);
   write_manifest(setup.sweep, setup.identity);
   const int stopped_by = train_all(setup);

@@ -110,6 +110,8 @@ TEST_CASE("sweep refuses another sweep's directory, a run's, and a wrong command
   CHECK(!fs::exists(s.folder.file("sweeps")));
   const Finished plan = s.run({"seed=1,2", "--dry-run"});
   CHECK(plan.out == "seed=1\nseed=2\n");
+  refused({"seed=1..60"}, "these values make 60 runs; add --yes to train them");
+  CHECK(lines(s.run({"seed=1..60", "--dry-run"}).out) == 60);
   CHECK(!fs::exists(s.folder.file("sweeps")));
 }
 
