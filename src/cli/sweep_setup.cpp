@@ -266,8 +266,8 @@ SweepSetup set_up_sweep(const SweepArguments& given) {
   out.sweep.name = first.name;
   out.command = {"dptrain", "train", given.spec.path};
   out.command.insert(out.command.end(), words.constants.begin(), words.constants.end());
-  read_goal(out, given, *first);
-  share_cores(out, given, *first);
+  read_goal(out, given, first);
+  share_cores(out, given, first);
   out.identity = identity_of(given, words.constants);
   return out;
 }
@@ -299,8 +299,8 @@ FolderLock open_sweep_folder(SweepSetup& setup, const SweepArguments& given) {
   setup.sweep.folder = folder;
   FolderLock lock = lock_sweep(folder);
   if (continues) restore_runs(setup.sweep, given.retry_failed);
-  const auto waiting = std::ranges::count_if(
-      setup.sweep.runs, [](const SweepRun& r) { return r.state == SweepState::waiting; });
+  const auto waiting =
+      std::ranges::count_if(setup.sweep.runs, [](const SweepRun& r) { return !r.has_ended(); });
   print_stderr("{} sweep {}: {}, {} to train\n", continues ? "continuing" : "beginning", folder,
                counted(setup.sweep.runs.size(), "run"), waiting);
   return lock;

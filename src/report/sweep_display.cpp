@@ -63,9 +63,7 @@ void SweepDisplay::began(const SweepRun& run) {
 
 void SweepDisplay::ended(const SweepRun& run) {
   erase();
-  const bool stopped = run.state == SweepState::waiting;
-  std::string line =
-      fmt::format("{}: {}", run.point.name, stopped ? "stopped" : name_of(run.state));
+  std::string line = fmt::format("{}: {}", run.point.name, name_of(run.state));
   if (run.numbers.epochs() > 0) {
     line += fmt::format(" after {}, loss {}", counted(run.numbers.epochs(), "epoch"),
                         value_text(sweep_, run, "loss"));
@@ -108,7 +106,7 @@ void SweepDisplay::tick() {
   std::vector<const SweepRun*> shown;
   for (const SweepRun& r : sweep_.runs) shown.push_back(&r);
   const auto order = [](const SweepRun* r) {
-    return r->state == SweepState::running ? 0 : r->state == SweepState::waiting ? 1 : 2;
+    return r->state == SweepState::running ? 0 : r->has_ended() ? 2 : 1;
   };
   const size_t room = std::max<size_t>(terminal_rows(), 6) - 4;
   if (shown.size() > room) {  // otherwise in the order of the sweep
@@ -127,7 +125,7 @@ void SweepDisplay::tick() {
                                ? fmt::format("{}/{}", r->numbers.epochs(), r->facts.epochs)
                                : fmt::format("{}", r->numbers.epochs());
     const std::string cells[] = {r->point.name,
-                                 std::string(state_text(*r)),
+                                 std::string(name_of(r->state)),
                                  of,
                                  value_text(sweep_, *r, "loss"),
                                  value_text(sweep_, *r, sweep_.metric),

@@ -158,6 +158,8 @@ void restore_runs(Sweep& sweep, bool retry_failed) {
     if ((ended && r.numbers.epochs() > 0) || (failed && !retry_failed)) {
       r.state = found->state;
       r.note = found->note;
+    } else if (found->state == SweepState::stopped || r.numbers.epochs() > 0) {
+      r.state = SweepState::stopped;
     }
   }
 }

@@ -256,7 +256,7 @@ html::Table runs_table(const Sweep& sweep) {
       return value ? metric_text(name, *value) : std::string("-");
     };
     std::vector<std::string>& row = out.emplace_back();
-    row = {r.point.name, std::string(state_text(r))};
+    row = {r.point.name, std::string(name_of(r.state))};
     if (notes) row.push_back(r.note);
     row.insert(row.end(), {fmt::format("{}", r.numbers.epochs()), number("loss")});
     if (sweep.metric != "loss") row.push_back(number(sweep.metric));

@@ -11,6 +11,7 @@ namespace {
 constexpr std::array kStates = {
     std::pair(SweepState::waiting, std::string_view("waiting")),
     std::pair(SweepState::running, std::string_view("running")),
+    std::pair(SweepState::stopped, std::string_view("stopped")),
     std::pair(SweepState::paused, std::string_view("paused")),
     std::pair(SweepState::finished, std::string_view("finished")),
     std::pair(SweepState::reached, std::string_view("reached")),
@@ -28,11 +29,6 @@ std::optional<SweepState> sweep_state_named(std::string_view name) {
   const auto found =
       std::ranges::find(kStates, name, &std::pair<SweepState, std::string_view>::second);
   return found == kStates.end() ? std::nullopt : std::optional(found->first);
-}
-
-std::string_view state_text(const SweepRun& run) {
-  const bool stopped = run.state == SweepState::waiting && run.numbers.epochs() > 0;
-  return stopped ? "stopped" : name_of(run.state);
 }
 
 size_t Sweep::settings() const { return runs.empty() ? 0 : runs.back().point.setting + 1; }

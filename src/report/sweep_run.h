@@ -12,8 +12,9 @@
 namespace dpt {
 
 enum class SweepState {
-  waiting,   // not begun, or interrupted: to be started or continued
+  waiting,   // not begun
   running,   // a process trains it
+  stopped,   // interrupted: the same command continues it
   paused,    // stopped at the end of a rung of successive halving
   finished,  // did all epochs
   reached,   // ended early, because it reached the target
@@ -43,9 +44,6 @@ struct SweepRun {
            state == SweepState::dropped || state == SweepState::failed;
   }
 };
-
-// The state for people: "stopped" for a run that waits to be continued.
-std::string_view state_text(const SweepRun& run);
 
 // A value of a metric that runs are to reach.
 struct SweepTarget {

@@ -203,7 +203,7 @@ bool SweepRunner::take_if_ended(Child& child) {
     run.state = SweepState::reached;
   } else {
     run.state = child.epochs > 0 && run.numbers.epochs() >= child.epochs ? SweepState::paused
-                                                                         : SweepState::waiting;
+                                                                         : SweepState::stopped;
   }
   return true;
 }

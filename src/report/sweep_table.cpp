@@ -39,7 +39,7 @@ SeedMean mean_over(const std::vector<const SweepRun*>& runs, F&& value) {
 
 std::string state_of(const std::vector<const SweepRun*>& runs) {
   std::map<std::string_view, int> counts;
-  for (const SweepRun* r : runs) ++counts[state_text(*r)];
+  for (const SweepRun* r : runs) ++counts[name_of(r->state)];
   if (counts.size() == 1) return std::string(counts.begin()->first);
   std::vector<std::string> out;
   for (const auto& [name, count] : counts) out.push_back(fmt::format("{} {}", count, name));
@@ -133,18 +133,19 @@ std::vector<TextColumn> sweep_columns(const Sweep& sweep, const std::vector<Sett
   };
   const std::vector<std::string> names = short_keys(sweep.keys);
   for (size_t k = 0; k < names.size(); ++k)
-    add(escape_controls(names[k]),
+    add(escape_controls(names[k]), 0,
         [&](const SettingRow& r) { return escape_controls(r.values[k]); });
-  if (seeds) add("seeds", [](const SettingRow& r) { return fmt::format("{}", r.metric.count); });
+  if (seeds) add("seeds", 5, [](const SettingRow& r) { return fmt::format("{}", r.metric.count); });
   if (sweep.metric != "loss")
-    add(sweep.metric,
+    add(sweep.metric, 0,
         [&](const SettingRow& r) { return mean_text(sweep.metric, r.metric, seeds); });
-  add("loss", [&](const SettingRow& r) { return mean_text("loss", r.loss, seeds); });
+  add("loss", sweep.metric == "loss" ? 0 : 4,
+      [&](const SettingRow& r) { return mean_text("loss", r.loss, seeds); });
   if (sweep.target) {
     const auto title = [&](const char* what) {
       return fmt::format("{} to {}", what, metric_text(sweep.target->metric, sweep.target->value));
     };
-    add(title("epochs"),
+    add(title("epochs"), 2,
         [](const SettingRow& r) { return plain(r.reached_epoch, r.runs > 1 ? 1 : 0); });
     add(title("seconds"), 0, [](const SettingRow& r) { return plain(r.reached_s, 2); });
   }
@@ -206,7 +207,7 @@ std::string sweep_csv(const Sweep& sweep) {
     const NumbersRecord* const at = sweep.reached(r);
     fields.push_back(at ? fmt::format("{}", at->epoch) : "");
     fields.push_back(at ? exact_number(at->trained_s) : "");
-    fields.emplace_back(state_text(r));
+    fields.emplace_back(name_of(r.state));
     fields.push_back(r.note);
     add(fields);
   }

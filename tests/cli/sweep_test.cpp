@@ -179,7 +179,7 @@ TEST_CASE("a sweep that is stopped saves its runs and continues them exactly") {
                   p.err());
     CHECK(fs::exists(s.folder.file("sweeps/t/1/lr=0.01/model.safetensors")));
     CHECK(has(p.out(), "stopped"));
-    CHECK(has(s.read("sweeps/t/1/sweep.json"), "\"state\": \"waiting\""));
+    CHECK(has(s.read("sweeps/t/1/sweep.json"), "\"state\": \"stopped\""));
   }
 }
 

@@ -153,6 +153,7 @@ TEST_CASE("a manifest says what changed, and knows the runs that are done") {
   s.runs[2].state = SweepState::running;
   s.runs[3].state = SweepState::failed;
   s.runs[3].note = "no \"data\": é";
+  s.runs[5].state = SweepState::stopped;   // before its first epoch ended
   s.runs[4].state = SweepState::finished;  // somebody removed its directory
   write_manifest(s, identity);
   CHECK(holds_sweep(folder.path()));
@@ -162,7 +163,8 @@ TEST_CASE("a manifest says what changed, and knows the runs that are done") {
   restore_runs(again, false);
   CHECK(again.runs[1].state == SweepState::finished);
   CHECK(again.runs[1].numbers.find("test.accuracy") == 0.5);
-  CHECK(again.runs[2].state == SweepState::waiting);
+  CHECK(again.runs[2].state == SweepState::stopped);
+  CHECK(again.runs[5].state == SweepState::stopped);
   CHECK(again.runs[3].note == s.runs[3].note);
   CHECK(again.runs[4].state == SweepState::waiting);
   restore_runs(again = s, true);
