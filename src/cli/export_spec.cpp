@@ -3,6 +3,9 @@
 #include <filesystem>
 #include <utility>
 
+#include <vector>
+
+#include <fmt/format.h>
 #include "base/disk.h"
 #include "base/fail.h"
 #include "base/files.h"
@@ -135,10 +138,10 @@ int run_export(const std::vector<std::string>& words) {
   arguments.choice("--to FORMAT", to, {"torch", "onnx", "pt"},
                    "what to write; default: by the ending of the output file (.py, .onnx, .pt), or "
                    "else torch");
-  arguments.text("--weights PATH", weights,
-                 "onnx, pt: a file of safetensors or torch.save, a run directory, or `best`: the "
-                 "best weights; default: the last weights of the run, or of the newest run of the "
-                 "spec");
+  arguments.text("--weights PATH", weights, fmt::format("onnx, pt: {}", kRunWeights));
+  arguments.flag("--with-transforms", with_transforms,
+                 "onnx: the model applies the run's transforms; its input is then bytes, as images "
+                 "are stored");
   arguments.text("-o,--output FILE", output,
                  "output file; data that PyTorch cannot generate is written next to a program as "
                  ".npy; default: standard output, for a program");

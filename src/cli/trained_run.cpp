@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -57,26 +58,34 @@ void warn_of_other_spec(const TrainedRun& run, const TrainedRunArgument& argumen
                  lines);
 }
 
+// Which of a run's weights a file has, in brackets; empty: it is not one of a run directory.
+std::string note_of(const std::string& weights) {
+  if (const std::optional<std::string> best = text_of_best_weights(weights))
+    return fmt::format(" (best {})", *best);
+  return fs::path(weights).filename() == "model.safetensors" ? " (last)" : "";
+}
+
 }  // namespace
 
 std::string trained_weights(const Spec& spec, const std::string& word, const std::string& run) {
   std::error_code error;
-  const bool best = word == "best" && !fs::exists(word, error);
-  std::string given = best ? "" : word;
+  const bool by_word = (word == "best" || word == "last") && !fs::exists(word, error);
+  const std::string given = by_word ? "" : word;
   if (!given.empty() && !fs::is_directory(given, error)) return given;
   const std::string folder = !given.empty() ? named_run(given)
                              : run.empty()  ? newest_run_of(spec)
                                             : run;
-  std::string model = best ? best_weights_file(folder) : model_file(folder);
-  if (best && !fs::exists(model, error))
+  const std::string best = best_weights_file(folder), last = model_file(folder);
+  if ((!by_word || word == "best") && fs::exists(best, error)) return best;
+  if (by_word && word == "best")
     fail(Fault::data,
-         "{} does not exist: the run kept no best weights; set `save: {{best: METRIC}}`", model);
-  if (!fs::exists(model, error))
+         "{} does not exist: the run kept no best weights; set `save: {{best: METRIC}}`", best);
+  if (!fs::exists(last, error))
     fail(Fault::data,
          "{} does not exist: the run is not finished, or there is no such run; pass the weights of "
          "another run with --weights RUN/model.safetensors",
-         model);
-  return model;
+         last);
+  return last;
 }
 
 void TrainedRunArgument::add_to(Arguments& arguments) {
@@ -110,8 +119,10 @@ TrainedRun load(const TrainedRunArgument& argument) {
   }
   out.loaded = load(spec);
   out.weights = trained_weights(out.loaded.spec, argument.weights, out.folder);
-  if (!run && (argument.weights.empty() || argument.weights == "best"))
+  if (!run &&
+      (argument.weights.empty() || argument.weights == "best" || argument.weights == "last"))
     warn_of_other_spec(out, argument);
+  print_stderr("weights: {}{}\n", out.weights, note_of(out.weights));
   return out;
 }
 

@@ -10,10 +10,10 @@
 
 namespace dpt {
 
-// The weights that a user means: `word`, if it is a file; model.safetensors of the run directory
-// that `word` or, if it is empty, the spec names; best.safetensors of the spec's run for `best`.
-// run: the directory of the run; empty: the newest one of the spec. Throws Error{data} if the file
-// does not exist.
+// The weights that a user means: `word`, if it is a file; those of the run directory that `word`
+// or, if it is empty, the spec names: the best ones if the run kept them, else the last ones;
+// `best` or `last` of the spec's run. run: the directory of the run; empty: the newest one of the
+// spec. Throws Error{data} if the file does not exist.
 std::string trained_weights(const Spec& spec, const std::string& word, const std::string& run = "");
 
 // Help texts of RUN and --weights.
@@ -21,8 +21,8 @@ inline constexpr const char* kRunOrSpec =
     "run directory, such as runs/NAME or runs/NAME/3, NAME for runs/NAME, or a spec, whose newest "
     "run is used; default: the newest run in runs/";
 inline constexpr const char* kRunWeights =
-    "a file of safetensors or torch.save, a run directory, or `best`: the best weights of the run; "
-    "default: its last weights";
+    "a file of safetensors or torch.save, a run directory, or `best` or `last` weights of the run; "
+    "default: its best weights if it kept them (`save.best`), else its last ones";
 
 struct TrainedRunArgument {
   std::string run, weights;
@@ -37,7 +37,8 @@ struct TrainedRun {
 };
 
 // RUN is a run directory, a directory of runs, NAME for runs/NAME, or a spec whose newest run is
-// meant; empty: the newest run below runs/. Throws Error{data} and BadSpec.
+// meant; empty: the newest run below runs/. Says on standard error which weights it takes. Throws
+// Error{data} and BadSpec.
 TrainedRun load(const TrainedRunArgument& argument);
 
 // What the run's samples look like: by its data.json, or else by its training data, which is

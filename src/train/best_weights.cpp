@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <system_error>
 #include <utility>
 
@@ -16,23 +17,42 @@ namespace dpt {
 
 namespace fs = std::filesystem;
 
-std::string best_weights_file(const std::string& folder) { return folder + "/best.safetensors"; }
+namespace {
 
-std::optional<int64_t> step_of_best_weights(const std::string& path) {
+// The metadata of a safetensors file; empty if it cannot be read as one.
+std::map<std::string, std::string> facts_of(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return {};
   try {
-    const SafeTensorsFile file(path);
-    const auto& facts = file.metadata();
-    const auto found = facts.find("step");
-    int64_t step = 0;
-    if (found == facts.end()) return {};
-    const char* const end = found->second.data() + found->second.size();
-    const auto [at, wrong] = std::from_chars(found->second.data(), end, step);
-    return wrong == std::errc() && at == end ? std::optional(step) : std::nullopt;
+    return SafeTensorsFile(path).metadata();
   } catch (const Error&) {
     return {};
   }
+}
+
+template <typename T>
+std::optional<T> number_in(const std::string& text) {
+  T out{};
+  const char* const end = text.data() + text.size();
+  const auto [at, wrong] = std::from_chars(text.data(), end, out);
+  return wrong == std::errc() && at == end ? std::optional(out) : std::nullopt;
+}
+
+}  // namespace
+
+std::string best_weights_file(const std::string& folder) { return folder + "/best.safetensors"; }
+
+std::optional<int64_t> step_of_best_weights(const std::string& path) {
+  const std::map<std::string, std::string> facts = facts_of(path);
+  return facts.contains("step") ? number_in<int64_t>(facts.at("step")) : std::nullopt;
+}
+
+std::optional<std::string> text_of_best_weights(const std::string& path) {
+  const std::map<std::string, std::string> facts = facts_of(path);
+  if (!facts.contains("metric") || !facts.contains("value") || !facts.contains("epoch")) return {};
+  const std::optional<double> value = number_in<double>(facts.at("value"));
+  if (!value) return {};
+  return fmt::format("{} {:.4f}, epoch {}", facts.at("metric"), *value, facts.at("epoch"));
 }
 
 void begin_best_weights(const std::string& folder, const std::string& resumed) {

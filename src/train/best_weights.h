@@ -18,6 +18,9 @@ std::string best_weights_file(const std::string& folder);
 // The step of the weights in such a file; empty: it does not exist, or says no step.
 std::optional<int64_t> step_of_best_weights(const std::string& path);
 
+// Which weights such a file has: "validation.loss 0.3406, epoch 7"; empty: it does not say.
+std::optional<std::string> text_of_best_weights(const std::string& path);
+
 // Before the first step, on rank 0: removes the file of an earlier run. resumed: the checkpoint
 // that this run continues; empty: a new run. A resumed run keeps the file, or copies it from the
 // directory of the run that it continues.

@@ -48,6 +48,16 @@ TEST_CASE("the commands understand a run with a validation set") {
   CHECK(between(test.out, "Accuracy: ", " (test set, 30 samples)\n") ==
         between(trained.out.substr(trained.out.find("Test loss")), "Accuracy: ", " (best"));
   CHECK(has(test.out, "\nactual,0,1,2,"));
+  // They are the default, and the command says so.
+  const Finished usual = run({"eval", "t.yaml", "cores=1"});
+  CHECK(usual.out == test.out);
+  CHECK_MESSAGE(has(usual.err, "weights: runs/t/1/best.safetensors (best validation.accuracy " +
+                                   best.substr(0, 6) + ", epoch "),
+                usual.err);
+  CHECK(run({"eval", "t.yaml", "cores=1", "--weights", "runs/t"}).out == test.out);
+  const Finished last = run({"eval", "t.yaml", "cores=1", "--weights", "last"});
+  CHECK_MESSAGE(has(last.err, "weights: runs/t/1/model.safetensors (last)\n"), last.err);
+  CHECK(last.out == run({"eval", "t", "--weights", "runs/t/1/model.safetensors"}).out);
   const Finished own =
       run({"eval", "t.yaml", "cores=1", "--weights", "best", "--set", "validation"});
   CHECK_MESSAGE(has(own.out, " (validation set, 30 samples)\n"), own.out);
