@@ -37,11 +37,13 @@ TextGenerator::TextGenerator(const Spec& spec, const SampleForm& form, TrainedMo
   const int64_t positions = form.stored.shape[0];
   scores_last_ = class_dim_of(spec, Shape{1, positions, form.tokens}) == 2;
   const Shape wanted = scores_last_ ? Shape{positions, form.tokens} : Shape{form.tokens, positions};
-  if (output != wanted)
+  const int token_dim = scores_last_ ? 1 : 0;
+  if (output.rank() != 2 || output[1 - token_dim] != positions || output[token_dim] < form.tokens)
     fail(Fault::spec,
          "the model outputs {} for a sample, where {} would be scores of the next character for "
          "each position",
          output.str(), wanted.str());
+  vocabulary_ = static_cast<size_t>(output[token_dim]);
 }
 
 std::vector<int32_t> TextGenerator::tokens_of(std::string_view text) const {
@@ -59,15 +61,14 @@ std::vector<int32_t> TextGenerator::tokens_of(std::string_view text) const {
 
 const std::vector<float>& TextGenerator::scores_after(std::span<const int32_t> tokens) {
   const auto window = static_cast<size_t>(form_.stored.shape[0]);
-  const auto vocabulary = static_cast<size_t>(form_.tokens);
   input_.assign(window, 0);
   std::ranges::copy(tokens, input_.begin());
-  output_.resize(window * vocabulary);
-  scores_.resize(vocabulary);
+  output_.resize(window * vocabulary_);
+  scores_.resize(static_cast<size_t>(form_.tokens));  // others stand for no character
   model_.run_one(std::as_bytes(std::span(input_)), output_);
   const size_t position = tokens.size() - 1;
-  for (size_t i = 0; i < vocabulary; ++i)
-    scores_[i] = output_[scores_last_ ? position * vocabulary + i : i * window + position];
+  for (size_t i = 0; i < scores_.size(); ++i)
+    scores_[i] = output_[scores_last_ ? position * vocabulary_ + i : i * window + position];
   return scores_;
 }
 

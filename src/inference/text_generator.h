@@ -28,8 +28,9 @@ size_t draw_token(std::span<const float> scores, const Sampling& sampling, Gener
 
 class TextGenerator {
  public:
-  // Throws Error{spec} if the model was not trained on text, or does not output scores of the next
-  // character for each position. All references must outlive it.
+  // The model may have more tokens than the text has characters (a vocabulary padded to 64, say):
+  // these are never drawn. Throws Error{spec} if the model was not trained on text, or does not
+  // output scores of the next character for each position. All references must outlive it.
   TextGenerator(const Spec& spec, const SampleForm& form, TrainedModel& model);
 
   // The tokens of a text. Throws Error{spec} for a byte that the training text does not contain.
@@ -47,7 +48,8 @@ class TextGenerator {
 
   const SampleForm& form_;
   TrainedModel& model_;
-  bool scores_last_ = false;  // [positions, tokens], otherwise [tokens, positions]
+  bool scores_last_ = false;  // [positions, vocabulary], otherwise [vocabulary, positions]
+  size_t vocabulary_ = 0;     // tokens of the model, at least those of the form
   std::vector<int32_t> input_;
   std::vector<float> output_, scores_;
 };

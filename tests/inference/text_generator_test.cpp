@@ -77,6 +77,15 @@ TEST_CASE("a text goes on with the most probable characters, beyond the window")
   CHECK(one != table.run("a", 50, {.temperature = 5}, 2));
 }
 
+TEST_CASE("tokens beyond the text's characters are never drawn") {
+  // The model has a third token, the most probable one everywhere; the text has two characters.
+  Bigram table({0, 1, 9, 1, 0, 9, 0, 0, 9});
+  table.form = text_form("ab", 4);
+  CHECK(table.run("a", 4, {.temperature = 0}) == "baba");
+  const std::string drawn = table.run("a", 100, {.temperature = 5});
+  CHECK(drawn.find_first_not_of("ab") == drawn.npos);
+}
+
 TEST_CASE("the last character decides, wherever the window ends") {
   // Scores are position-wise, so padding behind a short prompt must not matter.
   Bigram table({0, 0, 9, 9, 0, 0, 0, 9, 0});
