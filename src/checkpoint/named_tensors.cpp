@@ -97,14 +97,24 @@ bool fits(const TensorDesc& of_file, const TensorDesc& wanted) {
 // only to averages over all batches (`momentum: none`), and begin at 0.
 bool may_be_missing(std::string_view name) { return name.ends_with("num_batches_tracked"); }
 
-// torch.nn.DataParallel prefixes every name with "module.". The weight of a layer that is a bare
-// parameter in PyTorch has the layer's name: torchvision's `class_token`.
+const TensorFile::Entry* find_wrapped(const TensorFile& file, const std::string& name) {
+  const auto is_wrapped = [&](const TensorFile::Entry& e) {
+    return e.name.size() > name.size() && without_wrappers(e.name) == name;
+  };
+  const auto found = std::ranges::find_if(file.entries(), is_wrapped);
+  return found == file.entries().end() ? nullptr : &*found;
+}
+
+// Wrappers of modules add to names. The weight of a layer that is a bare parameter in PyTorch has
+// the layer's name: torchvision's `class_token`.
 const TensorFile::Entry* find(const TensorFile& file, const std::string& name) {
   constexpr std::string_view kWeight = ".weight";
-  const TensorFile::Entry* e = file.find(name);
-  if (!e) e = file.find("module." + name);
-  return e || !name.ends_with(kWeight) ? e
-                                       : file.find(name.substr(0, name.size() - kWeight.size()));
+  if (const TensorFile::Entry* e = file.find(name)) return e;
+  if (const TensorFile::Entry* e = find_wrapped(file, name)) return e;
+  if (!name.ends_with(kWeight)) return nullptr;
+  const std::string bare = name.substr(0, name.size() - kWeight.size());
+  const TensorFile::Entry* e = file.find(bare);
+  return e ? e : find_wrapped(file, bare);
 }
 
 // "'a', 'b', 'c' and 4 more"

@@ -31,13 +31,8 @@ std::string_view bytes_of(const void* data, size_t bytes) {
 }  // namespace
 
 OnnxGraph::OnnxGraph(const Graph& graph, std::span<const NamedTensor> tensors) : graph_(graph) {
-  for (const NamedTensor& t : tensors) {
-    tensors_[t.name] = &t;
-    // torch.nn.DataParallel prefixes every name.
-    constexpr std::string_view kModule = "module.";
-    if (t.name.starts_with(kModule))
-      tensors_.try_emplace(std::string_view(t.name).substr(kModule.size()), &t);
-  }
+  for (const NamedTensor& t : tensors) tensors_[t.name] = &t;
+  for (const NamedTensor& t : tensors) tensors_.try_emplace(without_wrappers(t.name), &t);
   set(graph.input, unique("input"));
   used_.insert("output");
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -67,7 +68,7 @@ class OnnxGraph {
   ProtobufWriter value_info(const std::string& name, ValueId v) const;
 
   const Graph& graph_;
-  std::map<std::string_view, const NamedTensor*> tensors_;
+  std::map<std::string, const NamedTensor*, std::less<>> tensors_;
   const GraphNode* now_ = nullptr;
   std::map<ValueId, std::string> names_;
   std::set<std::string> used_;

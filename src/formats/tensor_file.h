@@ -38,6 +38,11 @@ class TensorFile {
   std::vector<Entry> entries_;
 };
 
+// A tensor's name without the parts that wrappers of modules add in PyTorch: `module`
+// (DataParallel, DistributedDataParallel), `_orig_mod` (torch.compile), `_fsdp_wrapped_module` and
+// `_checkpoint_wrapped_module`, anywhere in the name.
+std::string without_wrappers(std::string_view name);
+
 // Whether read_floats() takes tensors of this type: f32, f16, bf16 and f64.
 bool readable_as_floats(DType dtype);
 
