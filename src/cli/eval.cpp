@@ -120,7 +120,8 @@ int run_eval(const std::vector<std::string>& words) {
   }
   print_stdout("{}{}\n", evaluation_text(name_of(evaluated), e, 6),
                loaded.spec.data.validation.on() ? of_set(session->data) : "");
-  if (!e.confusion_matrix.empty()) print_stdout("{}", confusion_csv(e));
+  if (!e.confusion_matrix.empty())
+    print_stdout("{}", confusion_csv(e, session->data.train.class_names));
   return 0;
 }
 

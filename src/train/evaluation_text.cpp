@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "formats/csv_text.h"
 #include "spec/metric_name.h"
 #include "train/progress.h"
 
@@ -43,13 +44,16 @@ void add_evaluation(Json& record, std::string_view set, const Evaluation& e) {
   for (const auto& [name, value] : e.metrics) add(name, Json::rounded(value, kDigits));
 }
 
-std::string confusion_csv(const Evaluation& e) {
+std::string confusion_csv(const Evaluation& e, std::span<const std::string> class_names) {
   const auto size = static_cast<double>(e.confusion_matrix.size());
   const auto classes = std::max<size_t>(1, static_cast<size_t>(std::lround(std::sqrt(size))));
+  const auto name = [&](size_t c) {
+    return class_names.size() == classes ? csv_text(class_names[c]) : std::to_string(c);
+  };
   std::string out = "actual";
-  for (size_t c = 0; c < classes; ++c) out += fmt::format(",{}", c);
+  for (size_t c = 0; c < classes; ++c) out += "," + name(c);
   for (size_t i = 0; i < e.confusion_matrix.size(); ++i) {
-    if (i % classes == 0) out += fmt::format("\n{}", i / classes);
+    if (i % classes == 0) out += "\n" + name(i / classes);
     out += fmt::format(",{}", e.confusion_matrix[i]);
   }
   return out + "\n";

@@ -1,6 +1,7 @@
 // Texts of an evaluation: for people, for metrics.jsonl, and as a table of a confusion matrix.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,8 +17,8 @@ std::string evaluation_text(std::string_view set, const Evaluation& evaluation, 
 // Adds "test_loss": 0.34, "test_accuracy": 0.891200 and the other metrics to a record.
 void add_evaluation(Json& record, std::string_view set, const Evaluation& evaluation);
 
-// CSV: a row for each actual class, a column for each predicted one, both with their numbers.
-// REQUIRES: evaluation.confusion_matrix is not empty.
-std::string confusion_csv(const Evaluation& evaluation);
+// CSV: a row for each actual class, a column for each predicted one, both with their names, or with
+// their numbers if there are no names. REQUIRES: evaluation.confusion_matrix is not empty.
+std::string confusion_csv(const Evaluation& evaluation, std::span<const std::string> class_names);
 
 }  // namespace dpt

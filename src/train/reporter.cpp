@@ -250,7 +250,8 @@ std::string Reporter::warning_of(const Evaluation& e, const std::string& where) 
 void Reporter::write_confusion_matrix(const Evaluation& e) const {
   if (e.confusion_matrix.empty() || folder_.empty()) return;
   try {
-    write_text(folder_ + "/confusion_matrix.csv", confusion_csv(e));
+    write_text(folder_ + "/confusion_matrix.csv",
+               confusion_csv(e, session_.data.train.class_names));
   } catch (const Error& error) {
     print_stderr("{}; the run continues\n", error.what());
   }
