@@ -1,11 +1,12 @@
 // dptrain export: a spec as a PyTorch program, or trained weights in other programs' formats.
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <utility>
-
 #include <vector>
 
 #include <fmt/format.h>
+
 #include "base/disk.h"
 #include "base/fail.h"
 #include "base/files.h"
@@ -17,6 +18,7 @@
 #include "cli/spec_argument.h"
 #include "cli/trained_run.h"
 #include "export/onnx.h"
+#include "export/onnx_metadata.h"
 #include "export/torch.h"
 #include "formats/tensor_file.h"
 #include "formats/torch_file.h"
@@ -89,6 +91,7 @@ void export_program(const LoadedSpec& loaded, const std::string& output) {
   if (output.empty()) return print_stdout("{}", program);
   write_torch_arrays(loaded.spec, query);
   write_text(output, program);
+  print_stderr("wrote {}\n", output);
 }
 
 // The tensors of a file, in memory.
@@ -108,12 +111,24 @@ LoadedTensors read_tensors(const std::string& path) {
   return out;
 }
 
-void export_onnx(const TrainedRun& run, const std::string& output) {
+void export_onnx(const TrainedRun& run, const std::string& output, bool with_transforms) {
   const SampleForm form = sample_form(run);
   const Spec& spec = run.loaded.spec;
   const TensorDesc sample = input_of(form, spec.data.transforms);
   const LoadedTensors tensors = read_tensors(run.weights);
-  const std::string model = onnx_model(evaluation_graph(spec, sample, 1), tensors.list, spec.name);
+  std::map<std::string, std::string> metadata = onnx_metadata(form, run.loaded.tree);
+  std::vector<float> of_bytes;
+  if (with_transforms) {
+    of_bytes = byte_values(form, spec.data.transforms);
+    if (of_bytes.empty())
+      fail(Fault::spec,
+           "--with-transforms is for samples that are stored as bytes, such as images, and whose "
+           "size the transforms keep; these are {} {}, and {} after the transforms",
+           form.stored.shape.str(), name_of(form.stored.dtype), sample.shape.str());
+    metadata.erase("transforms");
+  }
+  const std::string model =
+      onnx_model(evaluation_graph(spec, sample, 1), tensors.list, spec.name, metadata, of_bytes);
   Disk disk;
   write_file(disk, output, model);
 }
@@ -134,6 +149,7 @@ int run_export(const std::vector<std::string>& words) {
       "state_dict of torch.save (pt).");
   SpecArgument argument;
   std::string to, output, weights;
+  bool with_transforms = false;
   argument.add_to(arguments, kRunOrSpec);
   arguments.choice("--to FORMAT", to, {"torch", "onnx", "pt"},
                    "what to write; default: by the ending of the output file (.py, .onnx, .pt), or "
@@ -147,6 +163,7 @@ int run_export(const std::vector<std::string>& words) {
                  ".npy; default: standard output, for a program");
   arguments.parse(words);
   if (to.empty()) to = format_of(output).empty() ? "torch" : format_of(output);
+  if (with_transforms && to != "onnx") fail(Fault::spec, "--with-transforms is for --to onnx");
   if (to == "torch") {
     if (!weights.empty())
       fail(Fault::spec,
@@ -161,9 +178,10 @@ int run_export(const std::vector<std::string>& words) {
   const TrainedRun run = load(TrainedRunArgument{
       .run = argument.path, .weights = weights, .overrides = argument.overrides});
   if (to == "onnx")
-    export_onnx(run, output);
+    export_onnx(run, output, with_transforms);
   else
     write_torch(output, read_tensors(run.weights).list);
+  print_stderr("wrote {}\n", output);
   return 0;
 }
 

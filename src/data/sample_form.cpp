@@ -151,6 +151,15 @@ class FormReader {
   const std::string& path_;
 };
 
+// Of one sample without values.
+BatchLoader loader_of(const SampleForm& form, std::span<const Choice> transforms) {
+  Dataset d;
+  d.inputs = {.desc = {form.stored.dtype, form.stored.shape.batch(1)}};
+  d.targets = {.desc = {DType::i32, {1}}};
+  d.made = false;
+  return BatchLoader(std::move(d), transforms, {}, reference_gathers(), Split::test);
+}
+
 }  // namespace
 
 SampleForm form_of(const Dataset& dataset) {
@@ -196,11 +205,13 @@ SampleForm form_from_json(std::string_view text, const std::string& path) {
 }
 
 TensorDesc input_of(const SampleForm& form, std::span<const Choice> transforms) {
-  Dataset d;
-  d.inputs = {.desc = {form.stored.dtype, form.stored.shape.batch(1)}};
-  d.targets = {.desc = {DType::i32, {1}}};
-  d.made = false;
-  return BatchLoader(std::move(d), transforms, {}, reference_gathers(), Split::test).input();
+  return loader_of(form, transforms).input();
+}
+
+std::vector<float> byte_values(const SampleForm& form, std::span<const Choice> transforms) {
+  const BatchLoader loader = loader_of(form, transforms);
+  if (loader.input().shape != form.stored.shape) return {};
+  return loader.stored_inputs().values;
 }
 
 }  // namespace dpt

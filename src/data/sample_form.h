@@ -34,4 +34,8 @@ SampleForm form_from_json(std::string_view text, const std::string& path);
 // Error{spec} if they do not fit.
 TensorDesc input_of(const SampleForm& form, std::span<const Choice> transforms);
 
+// What each byte of a sample becomes by these transforms: [1 or channels, 256]. Empty if samples
+// are not bytes, or if the transforms change their shape. Throws like input_of().
+std::vector<float> byte_values(const SampleForm& form, std::span<const Choice> transforms);
+
 }  // namespace dpt

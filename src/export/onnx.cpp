@@ -32,15 +32,19 @@ void translate(OnnxGraph& to, const GraphNode& n) {
 }  // namespace
 
 std::string onnx_model(const Graph& graph, std::span<const NamedTensor> tensors,
-                       const std::string& name) {
+                       const std::string& name, const std::map<std::string, std::string>& metadata,
+                       std::span<const float> of_bytes) {
   constexpr int64_t kIrVersion = 8, kOperatorSet = 17;  // they belong together
   constexpr size_t kMost = (size_t{1} << 31) - 1;
   OnnxGraph to(graph, tensors);
+  if (!of_bytes.empty()) to.convert_bytes(of_bytes);
   for (const GraphNode& n : graph.nodes) translate(to, n);
   ProtobufWriter set, model;
   set.text(1, "").integer(2, kOperatorSet);  // the default domain
   model.integer(1, kIrVersion).text(2, "dptrain").text(3, version());
   model.message(7, to.finish(name)).message(8, set);
+  for (const auto& [key, value] : metadata)
+    model.message(14, ProtobufWriter().text(1, key).text(2, value));
   if (model.bytes().size() > kMost)
     fail(Fault::spec, "the model has {} bytes, but an ONNX file holds at most 2 GiB",
          model.bytes().size());

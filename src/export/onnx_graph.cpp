@@ -10,7 +10,7 @@ namespace dpt {
 namespace {
 
 // TensorProto.DataType
-constexpr int64_t kFloat = 1, kInt64 = 7;
+constexpr int64_t kFloat = 1, kUint8 = 2, kInt64 = 7;
 
 // AttributeProto: the number of the field that holds a value, and of the type that says so.
 struct AttributeWriter {
@@ -121,7 +121,26 @@ ProtobufWriter OnnxGraph::node_message(const Node& n) {
   return out;
 }
 
-ProtobufWriter OnnxGraph::value_info(const std::string& name, ValueId v) const {
+// A table of all values, so that results have the bits of the program's own.
+void OnnxGraph::convert_bytes(std::span<const float> values) {
+  constexpr int64_t kBytes = 256;
+  const GraphNode node{.layer = "transforms"};
+  enter(node);
+  std::string index = add("Cast", {names_.at(graph_.input)}, {{"to", kInt64}});
+  if (const int64_t channels = std::ssize(values) / kBytes; channels > 1) {
+    std::vector<int64_t> first, extents(static_cast<size_t>(shape(graph_.input).rank()) - 1, 1);
+    for (int64_t c = 0; c < channels; ++c) first.push_back(c * kBytes);
+    extents[0] = channels;
+    const std::string name = unique("transforms/constant");
+    add_initializer(name, extents, kInt64, bytes_of(first.data(), first.size() * sizeof(int64_t)));
+    index = add("Add", {index, name});
+  }
+  const std::string table = numbers({std::ssize(values)}, {values.begin(), values.end()});
+  set(graph_.input, add("Gather", {table, index}));
+  of_bytes_ = true;
+}
+
+ProtobufWriter OnnxGraph::value_info(const std::string& name, ValueId v, int64_t type_of) const {
   const TensorDesc& desc = graph_[v].desc;
   ProtobufWriter shape, tensor, type, out;
   for (int i = 0; i < desc.shape.rank(); ++i) {
@@ -132,7 +151,7 @@ ProtobufWriter OnnxGraph::value_info(const std::string& name, ValueId v) const {
       dimension.integer(1, desc.shape[i]);
     shape.message(1, dimension);
   }
-  tensor.integer(1, desc.dtype == DType::f32 ? kFloat : kInt64).message(2, shape);
+  tensor.integer(1, type_of).message(2, shape);
   type.message(1, tensor);
   out.text(1, name).message(2, type);
   return out;
@@ -153,8 +172,9 @@ ProtobufWriter OnnxGraph::finish(const std::string& name) {
   for (const Node& n : nodes_) out.message(1, node_message(n));
   out.text(2, name);
   for (const ProtobufWriter& tensor : initializers_) out.message(5, tensor);
-  out.message(11, value_info(names_.at(graph_.input), graph_.input));
-  out.message(12, value_info("output", graph_.output));
+  const auto type = [&](ValueId v) { return graph_[v].desc.dtype == DType::f32 ? kFloat : kInt64; };
+  out.message(11, value_info("input", graph_.input, of_bytes_ ? kUint8 : type(graph_.input)));
+  out.message(12, value_info("output", graph_.output, type(graph_.output)));
   return out;
 }
 

@@ -51,6 +51,10 @@ class OnnxGraph {
   std::string number(double value) { return numbers({}, {static_cast<float>(value)}); }
   std::string integers(const std::vector<int64_t>& values);
 
+  // The model's input is bytes (uint8), and the graph's input what they become: values [256] of
+  // all, or [channels, 256]. Call it first.
+  void convert_bytes(std::span<const float> values);
+
   // The GraphProto. Names the result of the model `output`.
   ProtobufWriter finish(const std::string& name);
 
@@ -65,11 +69,12 @@ class OnnxGraph {
   void add_initializer(const std::string& name, const std::vector<int64_t>& extents, int64_t type,
                        std::string_view bytes);
   static ProtobufWriter node_message(const Node& n);
-  ProtobufWriter value_info(const std::string& name, ValueId v) const;
+  ProtobufWriter value_info(const std::string& name, ValueId v, int64_t type) const;
 
   const Graph& graph_;
   std::map<std::string, const NamedTensor*, std::less<>> tensors_;
   const GraphNode* now_ = nullptr;
+  bool of_bytes_ = false;  // convert_bytes() was called
   std::map<ValueId, std::string> names_;
   std::set<std::string> used_;
   std::vector<Node> nodes_;

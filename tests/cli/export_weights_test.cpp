@@ -4,6 +4,7 @@
 #include "cli/trained_table.h"
 #include "data/readers/npy.h"
 #include "data/tables.h"
+#include "export/onnx_text.h"
 #include "formats/safetensors.h"
 #include "formats/torch_file.h"
 
@@ -41,8 +42,14 @@ TEST_CASE("export chooses the format by the name of the file") {
   for (const char* output : {"m.onnx", "m.pt", "m.py"}) {
     const Finished f = dptrain({"export", "t", "-o", output}, {}, folder.path());
     CHECK_MESSAGE(f.code == 0, f.err);
+    CHECK_MESSAGE(has(f.err, "wrote " + std::string(output) + "\n"), f.err);
   }
   CHECK(has(read_file(folder.file("m.onnx")), "0/Gemm"));
+  const std::string facts = onnx_text(read_file(folder.file("m.onnx")));
+  CHECK_MESSAGE(has(facts, R"(metadata names = {0: "down", 1: "up"})"), facts);
+  CHECK(has(facts, R"(metadata input_columns = ["x", "y"])"));
+  CHECK(has(facts, R"(metadata target_columns = ["kind"])"));
+  CHECK(has(facts, "metadata data = " + read_file(folder.file("runs/t/1/data.json"))));
   CHECK(has(read_file(folder.file("m.py")), "nn.Linear(2, 8)"));
   const Finished named = dptrain({"export", "t", "--to", "onnx", "-o", "other"}, {}, folder.path());
   CHECK(named.code == 0);

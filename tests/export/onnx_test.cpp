@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "export/onnx_metadata.h"
 #include "export/onnx_text.h"
 #include "golden_text.h"
 #include "graph/operator.h"
@@ -70,6 +71,61 @@ TEST_CASE("ONNX models of the other layers") {
   check_golden(images + "\n" + sequences + "\n" + others, "export/golden/onnx.txt");
 }
 
+TEST_CASE("a model that converts bytes as the run's transforms do") {
+  const auto model_of = [](const std::string& transforms) {
+    std::string yaml = with_model("[flatten, {linear: 1}]");
+    yaml.replace(yaml.find("batch_size"), 0, "transforms: " + transforms + ", ");
+    const LoadedText text(yaml);
+    SampleForm form{.stored = {DType::u8, {2, 1, 1}}};
+    const TensorDesc sample = input_of(form, text.spec.data.transforms);
+    const Weights weights(text.spec, sample);
+    const std::vector<float> values = byte_values(form, text.spec.data.transforms);
+    return values.empty() ? ""
+                          : onnx_text(onnx_model(evaluation_graph(text.spec, sample, 1),
+                                                 weights.list, "net", {}, values));
+  };
+  const auto has = [](const std::string& model, const std::string& line) {
+    CHECK_MESSAGE(model.find(line + "\n") != model.npos, model);
+  };
+  const std::string one = model_of("[{divide: 2}]");
+  has(one, "input input [batch, 2, 1, 1] uint8");
+  has(one, "transforms/Cast:out = Cast(input) to=7");
+  has(one, "transforms/constant [256] float = 0 0.5 1 1.5 2 2.5 ...");
+  has(one, "transforms/Gather:out = Gather(transforms/constant, transforms/Cast:out)");
+  const std::string channels =
+      model_of("[random_horizontal_flip, {normalize: {mean: [0, 1], std: [1, 2]}}]");
+  has(channels, "transforms/constant [2, 1, 1] int64 = 0 256");
+  has(channels, "transforms/Add:out = Add(transforms/Cast:out, transforms/constant)");
+  has(channels, "transforms/constant_1 [512] float = 0 1 2 3 4 5 ...");
+  has(channels, "transforms/Gather:out = Gather(transforms/constant_1, transforms/Add:out)");
+}
+
+TEST_CASE("a model says what its inputs and outputs mean") {
+  const LoadedText text(with_model("[{linear: 2}]"));
+  SampleForm form{.stored = {DType::f32, {3}}, .target = {DType::i32, {}}, .classes = 2};
+  form.class_names = {"it's \"red\"", "gr\u00fcn"};
+  form.columns = {
+      .names = {"sex", "age", "color"}, .header = true, .inputs = {0, 1}, .targets = {2}};
+  form.columns.encodings = {{.categories = {"f", "m"}}, {.mean = 4, .std = 2}};
+  const Weights weights(text.spec, form.stored);
+  const Node to_tensor{.kind = Node::Kind::scalar, .text = "to_tensor"};
+  Node list{.kind = Node::Kind::list, .items = {to_tensor}}, data{.kind = Node::Kind::map};
+  data.entries.push_back({.key = {.value = "transforms"}, .value = list});
+  Node spec{.kind = Node::Kind::map};
+  spec.entries.push_back({.key = {.value = "data"}, .value = data});
+  const auto facts = onnx_metadata(form, spec);
+  const std::string model = onnx_text(
+      onnx_model(evaluation_graph(text.spec, form.stored, 1), weights.list, "net", facts));
+  const auto has = [&](const std::string& line) {
+    CHECK_MESSAGE(model.find("metadata " + line + "\n") != model.npos, model);
+  };
+  has(R"(names = {0: "it's \"red\"", 1: "grün"})");
+  has(R"(input_columns = ["sex=f", "sex=m", "age"])");
+  has(R"(target_columns = ["color"])");
+  CHECK(facts.at("transforms") == "[to_tensor]\n");
+  CHECK(form_from_json(facts.at("data"), "data") == form);
+}
+
 TEST_CASE("weights that are missing or have another shape are refused") {
   const LoadedText text(with_model("[{linear: 2}]"));
   const TensorDesc sample{DType::f32, {3}};
@@ -78,6 +134,8 @@ TEST_CASE("weights that are missing or have another shape are refused") {
   const auto refusal = [&] { return data_error([&] { onnx_model(graph, weights.list, "net"); }); };
   CHECK(refusal().empty());
   weights.list[1].name = "module.0.bias";  // as DataParallel names it
+  CHECK(refusal().empty());
+  weights.list[1].name = "_orig_mod.module.0.bias";  // with torch.compile around it
   CHECK(refusal().empty());
   weights.list[1].desc.shape = {1};
   CHECK(refusal() == "the weights' '0.bias' is f32[1], but the model's is f32[2]");
@@ -102,5 +160,3 @@ TEST_CASE("every operator of an evaluation has a translation to ONNX") {
 }
 
 }  // namespace dpt
-  weights.list[1].name = "_orig_mod.module.0.bias";  // with torch.compile around it
-  CHECK(refusal().empty());

@@ -123,7 +123,10 @@ inline std::string onnx_value(std::string_view kind, std::string_view bytes) {
       }
     }
   }
-  return fmt::format("{} {} [{}] {}\n", kind, name, shape, type == 1 ? "float" : "int64");
+  return fmt::format("{} {} [{}] {}\n", kind, name, shape,
+                     type == 1   ? "float"
+                     : type == 2 ? "uint8"
+                                 : "int64");
 }
 
 inline std::string onnx_text(std::string_view model) {
@@ -135,6 +138,10 @@ inline std::string onnx_text(std::string_view model) {
       out += fmt::format("operator set '{}' {}\n", set[0].text, set[1].value);
     }
     if (f.number == 7) graph = f.text;
+    if (f.number == 14) {
+      const std::vector<ProtobufField> entry = protobuf_fields(f.text);
+      out += fmt::format("metadata {} = {}\n", entry[0].text, entry[1].text);
+    }
   }
   for (const ProtobufField& f : protobuf_fields(graph)) {
     if (f.number == 1) nodes += onnx_node(f.text);
