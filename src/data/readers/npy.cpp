@@ -105,6 +105,7 @@ class HeaderReader {
       const auto [end, error] = std::from_chars(from, text_.data() + text_.size(), value);
       if (error != std::errc() || value < 0) refuse();
       at_ += static_cast<size_t>(end - from);
+      if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // a long integer of Python 2
       out.push_back(value);
       if (!take(',') && peek() != ')') refuse();
     }

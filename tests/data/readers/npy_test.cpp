@@ -127,6 +127,10 @@ TEST_CASE("versions 1 to 3 and other spellings of the header") {
   for (const int version : {1, 2, 3})
     CHECK(read(npy(described("|u1", "(3,)"), "abc", version)).size() == 3);
   CHECK(read(npy("{ \"shape\":(3),'descr':'|u1','fortran_order':False}", "abc")).size() == 3);
+  // Long integers, as NumPy wrote them under Python 2.
+  CHECK(read(npy(described("|u1", "(3L, 1L)"), "abc")).size() == 3);
+  CHECK(read(npy(described("|u1", "(3L,)"), "abc")).size() == 3);
+  CHECK(has(why_not(npy(described("|u1", "(3LL,)"), "abc")), "cannot parse the NPY header"));
   const Folder folder;
   CHECK(read_npy(folder.write("a.npy.gz", gzip(npy(described("|u1", "(3,)"), "abc")))).size() == 3);
 }
