@@ -91,7 +91,9 @@ class Sheet {
   }
 
   // As much of the text as has room below an image.
-  void write(int64_t top, int64_t left, std::string_view text) {
+  void write(int64_t top, int64_t left, std::string_view label) {
+    const std::string drawn = drawable(label);
+    std::string_view text = drawn;
     while (text_pixels(text) * kTextScale > width_) text.remove_suffix(1);
     for (size_t i = 0; i < text.size(); ++i)
       for (int64_t y = 0; y < kGlyphHeight * kTextScale; ++y)

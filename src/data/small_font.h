@@ -2,11 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace dpt {
 
 inline constexpr int64_t kGlyphWidth = 3, kGlyphHeight = 5;
+
+// A text of characters that have pictures, as far as possible: Latin letters without their marks,
+// "?" for others.
+std::string drawable(std::string_view utf8);
 
 // Whether pixel (x, y) of a character is set, from the top left. Lowercase letters look like
 // capitals; characters without a picture look like question marks.

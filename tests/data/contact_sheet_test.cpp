@@ -34,6 +34,12 @@ TEST_CASE("samples stand in a grid, enlarged, with labels below") {
   CHECK(at(s, 6 + 50 + 34, 6 + 140) == 255);  // there is no sixth sample
 }
 
+TEST_CASE("labels are drawn without the marks on letters") {
+  CHECK(drawable("Äpfel (süß), Żółć: 5") == "Apfel (sUSS), ZOLC: 5");
+  CHECK(drawable("a\u0308b") == "ab");  // a mark of its own, as in names of files on macOS
+  CHECK(drawable("日本 \xff") == "?? ?");
+}
+
 TEST_CASE("values outside of 0..255 are scaled, large images reduced") {
   const std::vector<Choice> list = {transform_of("to_tensor", "{}"),
                                     transform_of("normalize", "{mean: 0.5, std: 0.5}")};
