@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,18 +32,46 @@ void check_batch_norm(const TorchFacts& f) {
        f.query.replicas);
 }
 
-// What a training loop of PyTorch's examples does not do.
+bool has_test_split(const Spec& spec) {
+  const auto& type = *static_cast<const DatasetType*>(spec.data.dataset.what);
+  try {
+    (void)type.load(spec.data.dataset.settings,
+                    {.split = Split::test,
+                     .folder = std::filesystem::path(spec.path).parent_path().string(),
+                     .sizes_only = true});
+    return true;
+  } catch (const NoTestSplit&) {
+    return false;
+  }
+}
+
+// What a training loop of PyTorch's examples does not do. The advice names all keys at once: one
+// may need another, as `early_stop` needs `data.validation`.
 void check_evaluation(const Spec& spec) {
-  const auto refuse = [](std::string_view key, std::string_view without) {
-    fail(Fault::spec, "the PyTorch program has no `{}`; export with {}", key, without);
+  std::vector<std::string> keys, without;
+  const auto refuse = [&](std::string_view key, std::string_view advice) {
+    keys.push_back(fmt::format("`{}`", key));
+    without.emplace_back(advice);
   };
-  if (spec.data.validation.on()) refuse("data.validation", "data.validation=none");
+  const bool validates = spec.data.validation.on();
+  const bool evaluates = spec.evaluate.on && (!validates || has_test_split(spec));
+  if (validates) refuse("data.validation", "data.validation=none");
   if (spec.early_stop.patience > 0) refuse("early_stop", "early_stop=none");
   if (spec.minutes) refuse("minutes", "minutes=none");
-  if (spec.evaluate.every_steps > 0) refuse("evaluate.every_steps", "evaluate.every=1");
-  for (const Located<std::string>& metric : spec.evaluate.metrics)
-    if (metric.value != "loss" && metric.value != "accuracy")
+  if (validates && !evaluates) {
+    if (spec.evaluate.on) without.emplace_back("evaluate=false");
+    if (!spec.save.best.empty() && spec.save.best != "none") without.emplace_back("save.best=none");
+  } else {
+    if (spec.evaluate.every_steps > 0) refuse("evaluate.every_steps", "evaluate.every=1");
+    const auto is_printed = [](const Located<std::string>& metric) {
+      return metric.value == "loss" || metric.value == "accuracy";
+    };
+    if (!std::ranges::all_of(spec.evaluate.metrics, is_printed))
       refuse("evaluate.metrics", "evaluate.metrics=[]");
+  }
+  if (!keys.empty())
+    fail(Fault::spec, "the PyTorch program has no {}; export with {}", fmt::join(keys, ", no "),
+         fmt::join(without, " "));
 }
 
 // Averages of the weights that not every rank has, or has before evaluations.

@@ -1,6 +1,7 @@
 // dptrain export: what is opened before a word is written.
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -53,6 +54,30 @@ TEST_CASE("every spec of configs/ can be exported") {
                            "resnet50_dp-train-x.npy"})
     CHECK(fs::exists(folder.file(made)));
   CHECK(!fs::exists(folder.file("resnet50_dp-test-x.npy")));  // the spec does not evaluate
+}
+
+TEST_CASE("what export advises for a spec that cannot be exported works") {
+  const Folder folder;
+  folder.write("x.csv", "a,b\n1,0\n2,1\n3,0\n4,1\n5,0\n6,1\n7,0\n8,1\n9,0\n10,1\n");
+  const std::string rest =
+      ", batch_size: 2, validation: 0.2}\nmodel: [{linear: 2}]\nloss: cross_entropy\n"
+      "optimizer: sgd\nepochs: 2\nearly_stop: 2\nsave: {best: accuracy}\nminutes: 5\n";
+  for (const std::string& text :
+       {"data: {dataset: {csv: {path: x.csv, classes: 2}}" + rest,
+        "data: {dataset: {csv: {path: x.csv, classes: 2}}" + rest + "evaluate: true\n",
+        "data: {dataset: {csv: {path: x.csv, test_path: x.csv, classes: 2}}" + rest +
+            "evaluate: {metrics: [accuracy, f1]}\n"}) {
+    folder.write("t.yaml", text);
+    std::vector<std::string> words = {"export", "t.yaml", "--to", "torch", "-o", "t.py"};
+    const Finished refused = dptrain(words, {}, folder.path());
+    const std::string before = "export with ";
+    const size_t advice = refused.err.find(before);
+    REQUIRE_MESSAGE(advice != std::string::npos, refused.err);
+    std::istringstream keys(refused.err.substr(advice + before.size()));
+    for (std::string word; keys >> word;) words.push_back(word);
+    const Finished done = dptrain(words, {}, folder.path());
+    CHECK_MESSAGE(done.code == 0, refused.err, done.err);
+  }
 }
 
 TEST_CASE("export writes the settings of each parameter after lr_scale") {
