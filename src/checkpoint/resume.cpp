@@ -1,6 +1,8 @@
 #include "checkpoint/resume.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -96,6 +98,48 @@ void add_surprises(const Session& s, Resume& r) {
   if (s.settings.spec.ema && !has_averages(states_file(r.path)))
     r.notes.emplace_back(
         "the checkpoint has no averages of the weights: with `ema` they start from its weights");
+}
+
+// The length of the run that wrote the checkpoint, if this run has another one.
+std::optional<RunLength> other_length(const Session& s, const std::vector<SpecChange>& changes) {
+  Spec before = s.settings.spec;
+  bool differs = false;
+  for (const SpecChange& c : changes) {
+    if (c.key != "epochs" && c.key != "steps") continue;
+    int64_t value = 0;
+    const char* const end = c.before.data() + c.before.size();
+    const bool given = std::from_chars(c.before.data(), end, value).ptr == end && value > 0;
+    (c.key == "epochs" ? before.epochs : before.steps) =
+        given ? std::optional(value) : std::nullopt;
+    differs = true;
+  }
+  Diagnostics d;
+  const RunLength out = differs && (before.epochs || before.steps)
+                            ? make_length(before, s.batches.train->steps(), d)
+                            : RunLength();
+  return out.steps > 0 && d.ok() ? std::optional(out) : std::nullopt;
+}
+
+// Schedules that depend on the length of the run continue at another rate if it has changed.
+void note_jump_of_rate(const Session& s, const std::vector<SpecChange>& changes, Resume& r) {
+  constexpr double kJump = 0.1;  // of the larger rate
+  const ScheduleSpec& spec = s.settings.spec.schedule;
+  const std::string unit(schedule_interval(spec));
+  const int64_t k = unit == "step" ? r.state.step : r.state.epoch;
+  const std::optional<RunLength> before = other_length(s, changes);
+  if (!before || k == 0 || r.complete) return;
+  const int64_t was = unit == "step" ? before->steps : before->epochs,
+                is = unit == "step" ? s.length.steps : s.length.epochs;
+  GroupSchedules old(spec, s.parameter_groups.rates, was), now(spec, s.parameter_groups.rates, is);
+  (void)old.restore(r.state.schedule);
+  (void)now.restore(r.state.schedule);
+  const double last = old.lr(k - 1), same = now.lr(k - 1);
+  if (std::abs(last - same) <= kJump * std::max(std::abs(last), std::abs(same))) return;
+  r.notes.push_back(fmt::format(
+      "warning: the learning rate jumps from {:.4g} to {:.4g}: the schedule now has {}, not {}; "
+      "for "
+      "a smooth end, start a new run, or give the run a constant rate with schedule=none",
+      last, now.lr(k), counted(is, unit), was));
 }
 
 // The setting that ends the run and must grow to train longer; both if both end it.
@@ -200,6 +244,7 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
         fmt::format("it was written by {}, but this is {}: results may differ in the last bits",
                     out.state.build, version()));
   add_surprises(s, out);
+  note_jump_of_rate(s, changes, out);
   if (!changes.empty()) out.notes.emplace_back("changed since:");
   for (const SpecChange& c : changes)
     out.notes.push_back(fmt::format("  {}: {} -> {}", c.key, c.before, c.now));

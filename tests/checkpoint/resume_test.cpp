@@ -113,6 +113,24 @@ TEST_CASE("images that are read on the way go on in the middle of an epoch") {
   for (const int step : {2, 4}) same(straight.ran, straight.rest(step, how));
 }
 
+TEST_CASE("a schedule that jumps when a run gets longer is warned of") {
+  const Folder folder;
+  const auto train = [&](const std::string& schedule, const std::string& epochs,
+                         const std::string& resume) {
+    return run_spec_in({folder.path(), resume}, kFiveSteps,
+                       {"cores=1", "schedule=" + schedule, "epochs=" + epochs})
+        .err;
+  };
+  train("{cosine_annealing: }", "2", "");
+  const std::string longer = train("{cosine_annealing: }", "20", folder.file("run"));
+  CHECK_MESSAGE(has(longer, "warning: the learning rate jumps from "), longer);
+  CHECK_MESSAGE(has(longer, ": the schedule now has 20 epochs, not 2; "), longer);
+  train("{step: {step_size: 1}}", "2", "");
+  const std::string same = train("{step: {step_size: 1}}", "20", folder.file("run"));
+  CHECK_MESSAGE(has(same, "  epochs: 2 -> 20\n"), same);
+  CHECK_FALSE(has(same, "jumps"));
+}
+
 TEST_CASE("a run is trained on with more epochs, in its own folder, and keeps the newest") {
   const Folder folder;
   const Words save = {"cores=1", "save={every_steps: 2, keep: 2}"};
