@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@
 #include "cli/terminal_text.h"
 #include "report/metrics_follower.h"
 #include "report/watch_view.h"
+#include "train/reporter.h"
 #include "train/run_summary.h"
 
 namespace dpt::commands {
@@ -101,6 +103,8 @@ class Watch {
           shown_.state.clear();  // another run, or one that continues: read what it says of itself
         });
     if (shown_.state.empty()) look_at_state();
+    std::ifstream progress(progress_file(shown_.path));
+    std::getline(progress, shown_.progress);
     return any;
   }
 
@@ -186,7 +190,8 @@ int run_watch(const std::vector<std::string>& words) {
   const char* term = std::getenv("TERM");  // NOLINT(concurrency-mt-unsafe)
   const bool draws = terminal && term && std::string_view(term) != "dumb";
   const int stopped = draws ? watch_on_terminal(watch) : watch_in_log(watch);
-  if (stopped == 0) print_stdout("{}", final_line(watch.shown()));
+  const auto width = terminal ? static_cast<size_t>(terminal_size().columns - 1) : 0;
+  if (stopped == 0) print_stdout("{}", final_text(watch.shown(), width));
   return stopped == 0 ? 0 : exit_code_of(stopped);
 }
 

@@ -1,6 +1,7 @@
 #include "report/watch_view.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -45,31 +46,57 @@ std::string cut(const std::string& text, size_t most) {
 }
 
 // Puts the fields on as few lines as have room.
-std::vector<std::string> wrapped(const std::vector<std::string>& fields, size_t width) {
+std::vector<std::string> wrapped(const std::vector<std::string>& fields, size_t width,
+                                 std::string_view between = "  ") {
   std::vector<std::string> out;
   for (const std::string& field : fields) {
     if (field.empty()) continue;
     const std::string text = escape_controls(field);
-    if (!out.empty() && characters_of(out.back()) + 2 + characters_of(text) <= width)
-      out.back() += "  " + text;
+    if (!out.empty() && characters_of(out.back()) + between.size() + characters_of(text) <= width)
+      out.back() += std::string(between) + text;
     else
       out.push_back(cut(text, width));
   }
   return out;
 }
 
+std::string bar(int64_t done, int64_t all, int columns) {
+  const auto width = static_cast<size_t>(std::clamp(columns / 4, 8, 30));
+  const double part = std::clamp(static_cast<double>(done) / static_cast<double>(all), 0.0, 1.0);
+  const auto full = static_cast<size_t>(std::floor(part * static_cast<double>(width)));
+  return fmt::format("[{}{}]", std::string(full, '='), std::string(width - full, ' '));
+}
+
+// The bar of "step 30/60"; empty for other texts.
+std::string bar_of(std::string_view text, int columns) {
+  constexpr std::string_view kStep = "step ";
+  const size_t slash = text.find('/');
+  if (!text.starts_with(kStep) || slash == text.npos) return "";
+  int64_t done = 0, all = 0;
+  std::from_chars(text.data() + kStep.size(), text.data() + slash, done);
+  std::from_chars(text.data() + slash + 1, text.data() + text.size(), all);
+  return all > 0 ? bar(done, all, columns) : "";
+}
+
+// The parts of a line of a log (train/progress.h): "epoch 1/10, step 30/60: loss 0.4, lr 0.001".
+std::vector<std::string> parts_of(std::string_view line, int columns) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at < line.size();) {
+    const size_t end = std::min({line.size(), line.find(", ", at), line.find(": ", at)});
+    out.emplace_back(line.substr(at, end - at));
+    at = end + 2;
+    out.push_back(bar_of(out.back(), columns));  // wrapped() leaves out empty ones
+  }
+  return out;
+}
+
 std::vector<std::string> position(const WatchedRun& run, double now, int columns) {
+  const bool running = run.state == "running";
+  if (running && !run.progress.empty()) return parts_of(run.progress, columns);
   const RunCurves& c = *run.curves;
   std::vector<std::string> out = {"epoch " + of_text(c.epoch(), run.epochs),
                                   "step " + of_text(c.step(), run.steps)};
-  const auto width = static_cast<size_t>(std::clamp(columns / 4, 8, 30));
-  if (run.steps > 0) {
-    const double part = static_cast<double>(c.step()) / static_cast<double>(run.steps);
-    const auto full =
-        static_cast<size_t>(std::floor(std::clamp(part, 0.0, 1.0) * static_cast<double>(width)));
-    out.push_back(fmt::format("[{}{}]", std::string(full, '='), std::string(width - full, ' ')));
-  }
-  const bool running = run.state == "running";
+  if (run.steps > 0) out.push_back(bar(c.step(), run.steps, columns));
   if (running)
     if (const auto left = seconds_left(c, run.steps, now))
       out.push_back("ETA " + clock_duration(*left));
@@ -98,7 +125,7 @@ std::vector<TextCurve> charted(const RunCurves& curves) {
 
 // A number of a record: "loss 0.3120", "8,310 samples/s", "validation loss 0.3410".
 std::string number_text_of(const std::string& tag, double value) {
-  const std::string text = value_text(tag, value);
+  std::string text = value_text(tag, value);
   if (tag == "samples_per_second" || tag == "seconds/train") return text;
   if (tag == "seconds/evaluation") return "evaluation " + text;
   if (tag == "lr") return "lr " + text;
@@ -116,7 +143,7 @@ std::vector<std::string> watch_lines(const WatchedRun& run, const TextChartSize&
     out.insert(out.end(), lines.begin(), lines.end());
   };
   if (!run.note.empty()) add(wrapped({run.note}, width));
-  if (curves.step() == 0 && curves.epoch() == 0) {
+  if (curves.step() == 0 && curves.epoch() == 0 && run.progress.empty()) {
     add(wrapped({"no step or epoch has been recorded yet"}, width));
   } else {
     add(wrapped(position(run, now, size.columns), width));
@@ -150,12 +177,18 @@ std::string record_line(const WatchedRun& run, std::string_view line) {
   return fmt::format("{}: {}\n", where, fmt::join(parts, ", "));
 }
 
-std::string final_line(const WatchedRun& run) {
-  std::vector<std::string> parts = {run.state, "epoch " + of_text(run.curves->epoch(), run.epochs),
-                                    "step " + of_text(run.curves->step(), run.steps)};
-  for (std::string& r : results(*run.curves)) parts.push_back(std::move(r));
-  if (!run.note.empty()) parts.push_back(run.note);
-  return fmt::format("{}: {}\n", run.path, fmt::join(parts, ", "));
+std::string final_text(const WatchedRun& run, size_t width) {
+  std::vector<std::string> parts = {run.path + ":", run.state + ",",
+                                    "epoch " + of_text(run.curves->epoch(), run.epochs) + ",",
+                                    "step " + of_text(run.curves->step(), run.steps) + ","};
+  for (const std::string& r : results(*run.curves)) parts.push_back(r + ",");
+  if (run.note.empty())
+    parts.back().pop_back();
+  else
+    parts.push_back(run.note);
+  return fmt::format("{}\n", width == 0
+                                 ? fmt::format("{}", fmt::join(parts, " "))
+                                 : fmt::format("{}", fmt::join(wrapped(parts, width, " "), "\n")));
 }
 
 }  // namespace dpt

@@ -17,6 +17,7 @@ struct WatchedRun {
   std::string note;               // why it failed; empty: nothing to say
   int64_t epochs = 0, steps = 0;  // of the whole run; 0: unknown
   double began = 0;               // UTC in seconds; 0: unknown
+  std::string progress;           // what the run says of its last step; empty: nothing
   const RunCurves* curves = nullptr;
 };
 
@@ -28,7 +29,8 @@ std::vector<std::string> watch_lines(const WatchedRun& run, const TextChartSize&
 // 0.3410, ..."; empty if the line is no record.
 std::string record_line(const WatchedRun& run, std::string_view line);
 
-// "runs/fmnist/3: finished, epoch 10/10, loss 0.3120 (best 0.3120), ...".
-std::string final_line(const WatchedRun& run);
+// "runs/fmnist/3: finished, epoch 10/10, loss 0.3120 (best 0.3120), ...". width: longer lines
+// break between these parts; 0: one line.
+std::string final_text(const WatchedRun& run, size_t width);
 
 }  // namespace dpt

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <exception>
 #include <utility>
 
@@ -9,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/count.h"
+#include "base/error.h"
+#include "base/files.h"
 #include "base/status_line.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
@@ -21,6 +24,7 @@ namespace {
 
 constexpr double kFrame = 0.1;       // s
 constexpr double kStepLines = 0.25;  // s: so late may a step's line be in a log
+constexpr double kFile = 1;          // s
 constexpr size_t kMostBytes = kMiB;
 // Step lines between two looks of the thread; more are not shown on a terminal, and waited for
 // elsewhere.
@@ -63,7 +67,8 @@ void ProgressDisplay::begin(const ProgressPlan& plan, const ProgressState& state
 // Called with io_ held.
 double ProgressDisplay::rest_s(double now) const {
   if (terminal_) return kFrame;
-  const double rest = std::max(0.01, written_s_ + settings_.log_interval_s - now);
+  const double line = std::max(0.01, written_s_ + settings_.log_interval_s - now);
+  const double rest = settings_.file.empty() ? line : std::min(kFile, line);
   return settings_.step_lines ? std::min(kStepLines, rest) : rest;
 }
 
@@ -108,7 +113,24 @@ void ProgressDisplay::write_all(bool draw_too) {
   if (!text.empty()) write_stderr(text);
   const double now = now_s();
   if (!text.empty()) written_s_ = now;
-  if (draw_too) draw(now);
+  if (draw_too) {
+    write_progress_file(now);
+    draw(now);
+  }
+}
+
+// Called with io_ held. Without the file, as on a full disk, only `dptrain watch` shows less.
+void ProgressDisplay::write_progress_file(double now) {
+  const ProgressState state = state_.read();
+  if (settings_.file.empty() || state.step == 0 || now - filed_s_ < kFile) return;
+  filed_s_ = now;
+  const std::string next = settings_.file + ".next";
+  try {
+    write_text(next, progress_line(plan_, state, speed_.figures(state, now)));
+    std::rename(next.c_str(), settings_.file.c_str());
+  } catch (const Error&) {
+    std::remove(next.c_str());
+  }
 }
 
 // Called with io_ held.
@@ -199,6 +221,7 @@ void ProgressDisplay::settle() {
   const std::lock_guard io(io_);
   write_all(false);
   clear_status();
+  if (!settings_.file.empty()) std::remove(settings_.file.c_str());
 }
 
 }  // namespace dpt

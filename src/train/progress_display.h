@@ -27,6 +27,8 @@ class ProgressDisplay {
   struct Settings {
     double log_interval_s = 60;
     bool step_lines = false;  // step_line() will be called
+    // Holds the line of a log, renewed each second while the run trains; empty: no file.
+    std::string file{};
   };
   ProgressDisplay(const ProgressPlan& plan, const Settings& settings);
   ~ProgressDisplay();  // calls settle()
@@ -61,6 +63,7 @@ class ProgressDisplay {
   void write_all(bool draw);
   void take();
   void draw(double now);
+  void write_progress_file(double now);
   double rest_s(double now) const;
 
   ProgressPlan plan_;
@@ -72,6 +75,7 @@ class ProgressDisplay {
   std::mutex io_;  // held while writing; locked before mutex_
   SpeedEstimate speed_;
   double written_s_ = 0, drawn_s_ = 0;  // times of the last line and the last status line
+  double filed_s_ = 0;                  // and of the last write to the file
   std::vector<StepLine> taken_lines_;
   std::vector<Item> taken_items_;
   int64_t taken_skipped_ = 0;

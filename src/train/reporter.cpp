@@ -108,6 +108,8 @@ std::string previous_model_file(const std::string& folder) {
   return folder + "/model.previous.safetensors";
 }
 
+std::string progress_file(const std::string& folder) { return folder + "/progress.txt"; }
+
 std::string batch_shape(const TensorDesc& one_batch, int64_t n) {
   return one_batch.shape.with(0, n).str();
 }
@@ -118,7 +120,8 @@ Reporter::Reporter(const Session& session, std::string folder, const Settings& s
       cpus_(settings.cpus > 0 ? settings.cpus : static_cast<int>(usable_cores().size())),
       plan_(progress_plan(session)),
       display_(plan_, {.log_interval_s = settings.log_interval_s,
-                       .step_lines = session.settings.spec.log.every > 0}) {
+                       .step_lines = session.settings.spec.log.every > 0,
+                       .file = folder_.empty() ? "" : progress_file(folder_)}) {
   if (!folder_.empty()) metrics_.emplace(session, folder_, settings.run_id, settings.resumed);
 }
 

@@ -81,6 +81,8 @@ class Reporter {
 // saved its own. A run that fails thus neither destroys them nor presents them as its result.
 std::string model_file(const std::string& folder);
 std::string previous_model_file(const std::string& folder);
+// While a run trains: a line about its last step, for `dptrain watch`.
+std::string progress_file(const std::string& folder);
 
 // The shape of a batch of `n` samples: "[10, 5]".
 std::string batch_shape(const TensorDesc& one_batch, int64_t n);

@@ -138,12 +138,15 @@ TEST_CASE("on terminals of 40, 80 and 200 columns watch redraws, and leaves the 
     CHECK(::waitpid(watch, &status, 0) == watch);
     CHECK(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == 0);
-    CHECK(becomes_true(10, [&] { return has(terminal.text(), ": killed, epoch 3/5"); }));
+    CHECK(becomes_true(10, [&] { return has(terminal.text(), "killed, epoch 3/5"); }));
     const std::string text = terminal.text();
     const size_t left = text.rfind("\x1b[?1049l");
     CHECK(text.find("\x1b[?1049h") < left);
     const std::string last = text.substr(left);
     CHECK(has(last, "test loss"));
+    std::istringstream lines(last.substr(last.find("killed, epoch")));
+    for (std::string line; std::getline(lines, line);)
+      CHECK_MESSAGE(line.size() <= static_cast<size_t>(columns), line);
     // Each line of a frame is shorter than the terminal.
     std::string shown = text.substr(0, left);
     for (size_t at = shown.find("\x1b[H"); at != shown.npos; at = shown.find("\x1b[H"))

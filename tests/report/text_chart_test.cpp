@@ -120,6 +120,22 @@ TEST_CASE("the view of a run fits terminals of 40, 80 and 200 columns") {
                              "validation loss 0.7000", "o validation loss"})
       CHECK_MESSAGE(text.find(part) != text.npos, std::string(part), "\n", text);
   }
+  // Within an epoch, what the run says of its last step.
+  WatchedRun within = run;
+  within.progress =
+      "epoch 3/5, step 250/500: loss 0.4321, lr 0.001, 9,120 samples/s, elapsed 1:00, ETA 9:00";
+  for (const int columns : {40, 80, 200}) {
+    const std::string text = joined(watch_lines(within, {.columns = columns, .rows = 24}, 1016));
+    for (const char* part :
+         {"epoch 3/5", "step 250/500", "loss 0.4321", "9,120 samples/s", "ETA 9:00"})
+      CHECK_MESSAGE(text.find(part) != text.npos, std::string(part), "\n", text);
+    CHECK(text.find("step 200/500") == text.npos);
+  }
+  const RunCurves none;
+  within.curves = &none;  // in the first epoch
+  CHECK(
+      joined(watch_lines(within, {.columns = 80, .rows = 24}, 1016)).find("epoch 3/5  step 250") !=
+      std::string::npos);
   const std::string wide = joined(watch_lines(run, {.columns = 200, .rows = 24}, 1016));
   CHECK(wide.find("validation accuracy 50.00 % (best 75.00 %, epoch 1)") != wide.npos);
 }
@@ -139,7 +155,16 @@ TEST_CASE("lines about records and the end of a run") {
   CHECK(record_line(run, R"({"step": 7, "epoch": 1, "loss": 2, "lr": 0.1})") ==
         "epoch 1/5, step 7/500: loss 2.0000, lr 0.1\n");
   CHECK(record_line(run, "{") == "");
-  CHECK(final_line(run).starts_with("r: failed, epoch 0/5, step 0/500, no "));
+  const RunCurves whole = curves_of(kRun);
+  const WatchedRun ended{.path = "runs/net/3", .state = "finished", .epochs = 2, .curves = &whole};
+  CHECK(final_text(ended, 0) ==
+        "runs/net/3: finished, epoch 2/2, step 200, loss 0.4000 (best), validation loss 0.7000 "
+        "(best 0.6000, epoch 1), validation accuracy 50.00 % (best 75.00 %, epoch 1)\n");
+  CHECK(final_text(ended, 79) ==
+        "runs/net/3: finished, epoch 2/2, step 200, loss 0.4000 (best),\n"
+        "validation loss 0.7000 (best 0.6000, epoch 1),\n"
+        "validation accuracy 50.00 % (best 75.00 %, epoch 1)\n");
+  CHECK(final_text(run, 0).starts_with("r: failed, epoch 0/5, step 0/500, no "));
   // Control codes of names and errors do not reach the terminal.
   const std::string view = joined(watch_lines(run, {}, 0));
   CHECK(view.find('\x1b') == view.npos);

@@ -177,6 +177,26 @@ TEST_CASE("in a log there is a line at each interval, within steps and evaluatio
   ::close(file);
 }
 
+TEST_CASE("a file holds the line of the last step while the run trains") {
+  const Folder folder;
+  const std::string log = folder.write("log", ""), path = folder.file("progress.txt");
+  const int file = ::open(log.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  REQUIRE(file >= 0);
+  {
+    const Redirect redirect(file);
+    ProgressDisplay display(kPlan, {.file = path});
+    display.begin(kPlan, at_step(1));
+    display.publish(at_step(300));
+    CHECK(becomes_true(kPatience, [&] {
+      return read_file(path).starts_with("epoch 2/10, step 300/600: loss 0.5000, lr 0.001, ");
+    }));
+    display.settle();
+  }
+  ::close(file);
+  CHECK_FALSE(std::filesystem::exists(path));
+  CHECK(read_file(log).empty());
+}
+
 TEST_CASE("in a log all step lines are there, before the epoch's") {
   const Folder folder;
   const std::string log = folder.write("log", "");
