@@ -111,6 +111,7 @@ void check_data(const Session& s, int64_t most_decoded, Findings& found) {
       print_stderr("{} set: decoded {} of {}{}\n", name, report.decoded,
                    counted(set.size(), "image"),
                    report.decoded < set.size() ? ", evenly spread; --all-images decodes all" : "");
+    if (!report.remarks.empty()) print_stderr("warning: {} set: {}\n", name, report.remarks);
   };
   // Labels of the training set have been checked: these make the loss of an evaluation infinite.
   const auto look_at_labels = [&](const Dataset& set, std::string_view name,

@@ -133,6 +133,10 @@ int run_data(const std::vector<std::string>& words) {
       sets.push(data_json(name, set, summary).on_line(0));
     else
       print_stdout("{}{}", name == "training" ? "" : "\n", data_text(name, set, summary, style));
+    if (!rows.empty() && name != "training") return;  // a part of the training set
+    for (const std::string& warning : set.warnings) print_stderr("warning: {}\n", warning);
+    const std::string remarks = set.reader ? set.reader->remarks() : "";
+    if (!remarks.empty()) print_stderr("warning: {} set: {}\n", name, remarks);
   };
   print("training", data.train, data.train_rows);
   if (!json && data.loader->input().dtype == DType::f32)

@@ -20,6 +20,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/trained_run.h"
+#include "data/readers/image.h"
 #include "data/write_npy.h"
 #include "inference/prediction.h"
 
@@ -120,6 +121,8 @@ int run_predict(const std::vector<std::string>& words) {
   const SampleForm form = sample_form(run);
   const Spec& spec = run.loaded.spec;
   const InputFiles inputs = read_input_files(spec.data.dataset, form, files);
+  for (const std::string& file : inputs.left_out)
+    print_stderr("note: {} is left out: it is no image ({})\n", file, kImageEndings);
   if (inputs.unread->reasons().size() == inputs.files.size()) return report_unread(inputs);
   const SimdKernels& simd = simd_kernels();
   const BatchLoader loader(

@@ -59,6 +59,7 @@ void decode(const Dataset& dataset, int64_t most_decoded, SampleReport& out) {
     out.problems.push_back(
         fmt::format("{} cannot be read either", counted(broken - kMostProblems, "other sample")));
   out.decoded = count;
+  out.remarks = dataset.reader->remarks();
 }
 
 }  // namespace

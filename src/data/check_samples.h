@@ -14,6 +14,7 @@ struct SampleReport {
   std::vector<std::string>
       problems;         // a line for each broken sample; the last one may count others
   int64_t decoded = 0;  // samples that were decoded; 0: they lie in memory
+  std::string remarks;  // SampleReader::remarks() of these
 };
 
 // Looks for numbers that are not finite in all samples in memory, and decodes samples that are read

@@ -44,6 +44,8 @@ struct SampleReader {
   // Writes input number `row`; always the same bytes. May allocate and read files. Throws
   // Error{data}.
   virtual void read(uint32_t row, std::span<std::byte> out) const = 0;
+  // What users should know of the samples that were read so far: a sentence, or nothing.
+  virtual std::string remarks() const { return ""; }
 };
 
 // How a field of a text table becomes numbers of a sample.
@@ -77,6 +79,7 @@ struct Dataset {
   std::string
       description;   // one line: "fashion_mnist: 60000 x [1, 28, 28] u8, 10 classes, from DIR"
   bool made = true;  // false (LoadQuery::sizes_only): the tables must not be read
+  std::vector<std::string> warnings;  // what users should know before they train: what is left out
   std::vector<std::string> class_names;  // of each class; empty: classes have numbers only
   TableColumns columns;                  // of a text table; no names: it is none
   // Fields without a value in the file, of each input column of a text table; empty: not counted.

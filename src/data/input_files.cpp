@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "data/readers/bytes.h"
+#include "data/image_files.h"
 #include "data/readers/csv.h"
 #include "data/readers/idx.h"
 #include "data/readers/image.h"
@@ -40,13 +40,17 @@ Kind kind_of(const std::string& path) {
       fs::path(path).filename().string().find("-ubyte") != std::string::npos)
     return Kind::idx;
   if (is_image_ending(ending)) return Kind::image;
+  std::error_code error;
+  if (!fs::exists(path, error))
+    fail(Fault::data, "{} does not exist: there is no such file or folder", path);
   fail(Fault::data,
        "{} has an unknown file type; name files that end in .csv, .npy, .idx, -ubyte, {}", path,
        kImageEndings);
 }
 
 // The files, with the images of each folder in its place.
-std::vector<std::string> expanded(std::span<const std::string> paths) {
+std::vector<std::string> expanded(std::span<const std::string> paths,
+                                  std::vector<std::string>& left_out) {
   std::vector<std::string> out;
   for (const std::string& path : paths) {
     std::error_code error;
@@ -54,14 +58,11 @@ std::vector<std::string> expanded(std::span<const std::string> paths) {
       out.push_back(path);
       continue;
     }
-    std::vector<std::string> images;
-    for (auto at = fs::directory_iterator(path, error); !error && at != fs::directory_iterator();
-         at.increment(error))
-      if (is_image_ending(ending_of(at->path()))) images.push_back(at->path().string());
-    if (error) fail(Fault::data, "{} cannot be read: {}", path, error.message());
-    if (images.empty()) fail(Fault::data, "{} contains no image ({})", path, kImageEndings);
-    std::ranges::sort(images);
-    out.insert(out.end(), images.begin(), images.end());
+    ImageFiles found;
+    add_files(path, found);
+    if (found.images.empty()) fail(Fault::data, "{} contains no image ({})", path, kImageEndings);
+    out.insert(out.end(), found.images.begin(), found.images.end());
+    left_out.insert(left_out.end(), found.others.begin(), found.others.end());
   }
   return out;
 }
@@ -73,14 +74,8 @@ class ImageReader : public SampleReader {
       : sample_(sample), files_(std::move(files)) {}
 
   void read(uint32_t row, std::span<std::byte> out) const override {
-    constexpr uint64_t kMostFile = uint64_t{64} << 20;
     const std::string& path = files_[row];
-    const std::unique_ptr<ByteSource> source = open_bytes(path);
-    if (source->most_bytes() > kMostFile || source->compressed())
-      fail(Fault::data, "{} is not an image of at most 64 MiB", path);
-    std::vector<std::byte> bytes(source->most_bytes());
-    source->read(bytes, "the image");
-    Image image = decode_image(bytes, path);
+    Image image = decode_image(bytes_of_image(path), path);
     if (image.height != sample_[1] || image.width != sample_[2])
       image = resized(image, sample_[1], sample_[2]);
     const auto pixels = static_cast<size_t>(image.height * image.width);
@@ -256,7 +251,7 @@ InputFiles::Origin InputFiles::origin(int64_t sample) const {
 InputFiles read_input_files(const Choice& dataset, const SampleForm& form,
                             std::span<const std::string> paths) {
   InputFiles out;
-  out.files = expanded(paths);
+  out.files = expanded(paths, out.left_out);
   require(!out.files.empty(), "predictions are made for at least one file");
   const auto is_image = [](const std::string& file) { return kind_of(file) == Kind::image; };
   const auto images = std::ranges::count_if(out.files, is_image);

@@ -30,7 +30,8 @@ class UnreadFiles {
 struct InputFiles {
   Dataset dataset;  // its targets are zeros
   std::vector<std::string> files;
-  std::vector<int64_t> first;  // the first sample of each file
+  std::vector<std::string> left_out;  // files in folders whose types are not read
+  std::vector<int64_t> first;         // the first sample of each file
   // Tables among these have no samples. Images are read when the data set is: those that cannot be
   // read are samples of zeros, and stand here from then on.
   std::shared_ptr<UnreadFiles> unread = std::make_shared<UnreadFiles>();

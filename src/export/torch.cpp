@@ -201,6 +201,7 @@ std::string imports(std::string_view body) {
       {"torch.", "import torch"},
       {"dist.", "import torch.distributed as dist"},
       {"mp.", "import torch.multiprocessing as mp"},
+      {"ImageOps.", "from PIL import ImageOps"},
       {"optim.", "from torch import nn, optim"},
       {"default_hooks.", "from torch.distributed.algorithms.ddp_comm_hooks import default_hooks"},
       {"ZeroRedundancyOptimizer(", "from torch.distributed.optim import ZeroRedundancyOptimizer"},

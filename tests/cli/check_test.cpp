@@ -143,6 +143,27 @@ TEST_CASE("check decodes images" * doctest::skip(!reads_png())) {
   CHECK_MESSAGE(has(f.err, folder.file("set/a/2.png")), f.err);
   CHECK_MESSAGE(has(f.err, folder.file("set/b/4.png")), f.err);
   CHECK(has(f.err, "training set: decoded 4 of 4 images\n"));
+  // With on_error: skip they are left out. Files of other types and turned images are counted.
+  folder.write("set/b/5.gif", "GIF89a");
+  const std::string exif =
+      "eXIf" + std::string("MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0", 26);
+  constexpr size_t kHead = 33;  // the signature and IHDR
+  folder.write("set/b/6.png", image.substr(0, kHead) + big_endian(exif.size() - 4, 4) + exif +
+                                  big_endian(crc32(0, reinterpret_cast<const Bytef*>(exif.data()),
+                                                   static_cast<uInt>(exif.size())),
+                                             4) +
+                                  image.substr(kHead));
+  const Finished skipped = dptrain({"check", folder.file("t.yaml"), "data.dataset.on_error=skip"});
+  CHECK_MESSAGE(skipped.code == 0, skipped.err);
+  for (const std::string& text :
+       {"warning: left out: " + folder.file("set/a/2.png") + " cannot be read as PNG",
+        "warning: left out: " + folder.file("set/b/4.png") + " is not a JPEG",
+        "warning: " + folder.file("set") + ": 1 file is left out, as its type is not read: 1 .gif",
+        std::string("decoded 3 of 3 images"),
+        "warning: training set: 1 of the images that were read is to be turned, as its EXIF data "
+        "says (" +
+            folder.file("set/b/6.png")})
+    CHECK_MESSAGE(has(skipped.err, text), text, "\n", skipped.err);
   std::filesystem::remove(folder.file("set/a/2.png"));
   std::filesystem::remove(folder.file("set/b/4.png"));
   const Finished good = dptrain({"check", folder.file("t.yaml")});

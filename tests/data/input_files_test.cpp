@@ -105,6 +105,8 @@ TEST_CASE("arrays have samples of the run's shape and type") {
   CHECK(all_of<uint8_t>(read_input_files(bytes.choice, bytes.form, std::vector{idx}).dataset.inputs)
             .size() == 4);
   CHECK(has(refusal(set, {folder.write("a.bin", "x")}), "has an unknown file type"));
+  CHECK(refusal(set, {folder.file("nodir")}) ==
+        folder.file("nodir") + " does not exist: there is no such file or folder");
   CHECK(has(refusal(set, {one, folder.write("a.png", "x")}), "cannot be mixed"));
   CHECK(has(refusal(set, {folder.file("a.png")}),
             "is an image, but the samples of this run are [2, 2] f32"));
@@ -134,6 +136,7 @@ TEST_CASE("images become the samples of a run of other images") {
   folder.write("notes.txt", "no image");
   const InputFiles all = read_input_files(set.choice, set.form, std::vector{folder.path()});
   CHECK(all.files == std::vector{folder.file("a.png"), folder.file("b.png")});
+  CHECK(all.left_out == std::vector{folder.file("notes.txt")});
   CHECK(all.dataset.size() == 2);
 }
 

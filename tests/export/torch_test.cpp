@@ -240,6 +240,17 @@ TEST_CASE("folders of images and random changes of images are torchvision's") {
   CHECK(contains(folder, "    return Transformed(data, test_transform)\n"));
   CHECK(folder.find("TensorDataset") == folder.npos);
 
+  const std::string turned = program(
+      "dataset: {image_folder: {path: a, test_path: b, crop: 24, exif: true, on_error: skip}}, "
+      "transforms: [to_tensor]");
+  CHECK(contains(turned, "import torch\nfrom PIL import ImageOps\n"));
+  CHECK(contains(turned, "    def readable(path):\n        try:\n"));
+  CHECK(contains(turned,
+                 "extension(path, endings)\n\n    decode = transforms.Compose(["
+                 "transforms.Lambda(ImageOps.exif_transpose), transforms.CenterCrop(24), "
+                 "transforms.PILToTensor()])\n"));
+  CHECK(contains(turned, ", decode, is_valid_file=readable)\n"));
+
   const std::string changed = program(
       "dataset: images, transforms: [{random_crop: {size: [24, 20], padding: 4}}, "
       "random_horizontal_flip, to_tensor, {random_erasing: {p: 0.25, value: [1, 2, 3]}}, "

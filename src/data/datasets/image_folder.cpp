@@ -1,15 +1,19 @@
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
-#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
 #include <utility>
 
-#include <sys/stat.h>
-
 #include "base/fail.h"
+#include "base/machine.h"
 #include "base/units.h"
+#include "data/image_files.h"
 #include "data/readers/bytes.h"
 #include "data/readers/image.h"
+#include "data/readers/orientation.h"
 #include "data/tables.h"
 #include "formats/python_call.h"
 
@@ -29,6 +33,8 @@ struct ImageFolder {
 
   std::string path, test_path;
   std::vector<int64_t> resize, crop;
+  bool exif = false;
+  std::string on_error = "error";
   static KeyTable<ImageFolder> keys() {
     return KeyTable<ImageFolder>()
         .required_path("path", &ImageFolder::path, "folder with one subfolder of images per class")
@@ -41,7 +47,13 @@ struct ImageFolder {
                   "height and width of the center crop after resizing, or one number for both; "
                   "by default no crop. Without a crop, all images must have one size, unless "
                   "'resize' gives height and width",
-                  kSide);
+                  kSide)
+        .optional("exif", &ImageFolder::exif,
+                  "whether images are turned as their EXIF orientation says, as by Pillow's "
+                  "ImageOps.exif_transpose; torchvision's ImageFolder reads them as stored")
+        .choice("on_error", &ImageFolder::on_error, {"error", "skip"},
+                "what happens to images that cannot be read: an error when training reaches one, "
+                "or all images are decoded once before training, and those are left out and named");
   }
   static constexpr Range kSide{.text = "must be between 1 and 16384", .low = 1, .high = 16384};
   static void check(const ImageFolder& c, const Owner& owner, Diagnostics& d) {
@@ -53,56 +65,8 @@ struct ImageFolder {
   bool sized_by_files() const { return crop.empty() && resize.size() < 2; }
 };
 
-// The names in a folder, sorted by their bytes, as Python sorts them.
-struct Listing {
-  std::vector<std::string> folders, files;
-};
-Listing list(const fs::path& folder) {
-  Listing out;
-  std::error_code error;
-  for (auto at = fs::directory_iterator(folder, error); !error && at != fs::directory_iterator();
-       at.increment(error)) {
-    std::error_code none;  // a broken link is not a folder
-    (at->is_directory(none) ? out.folders : out.files).push_back(at->path().filename().string());
-  }
-  if (error) fail(Fault::data, "{} cannot be read: {}", folder.string(), error.message());
-  std::ranges::sort(out.folders);
-  std::ranges::sort(out.files);
-  return out;
-}
-
-// A folder and all folders below it, following links. Throws Error{data} if links lead to a folder
-// twice: a loop would not end, and a few links can form a tree of any size.
-std::vector<std::string> folders_below(const fs::path& folder) {
-  std::map<std::pair<dev_t, ino_t>, std::string> seen;
-  std::vector<std::string> out = {folder.string()};
-  for (size_t i = 0; i < out.size(); ++i) {
-    struct stat status {};
-    if (::stat(out[i].c_str(), &status) == 0)
-      if (const auto [at, is_new] = seen.emplace(std::pair(status.st_dev, status.st_ino), out[i]);
-          !is_new)
-        fail(Fault::data, "{} and {} are the same folder, through a symbolic link; remove the link",
-             at->second, out[i]);
-    for (const std::string& below : list(out[i]).folders)
-      out.push_back((fs::path(out[i]) / below).string());
-  }
-  return out;
-}
-
-// Adds all images in a folder and below: first its own files, then those of its subfolders. The
-// order is torchvision's, which sorts os.walk's triples by the folders' paths.
-void add_images(const fs::path& folder, std::vector<std::string>& images) {
-  std::vector<std::string> folders = folders_below(folder);
-  std::ranges::sort(folders);
-  for (const std::string& folder_path : folders)
-    for (const std::string& file : list(folder_path).files) {
-      const fs::path path = fs::path(folder_path) / file;
-      if (is_image_ending(path.extension().string())) images.push_back(path.string());
-    }
-}
-
 std::vector<std::string> classes_of(const std::string& folder) {
-  std::vector<std::string> classes = list(folder).folders;
+  std::vector<std::string> classes = list_folder(folder).folders;
   if (classes.empty())
     fail(Fault::data,
          "{} has no subfolders; put the images of each class into a subfolder of its own", folder);
@@ -121,30 +85,25 @@ ImageSize resized_to(const ImageFolder& s, const ImageSize& image) {
   return {size, longer(image.width, image.height)};
 }
 
-constexpr uint64_t kMostFile = 64 * kMiB;
-
-std::vector<std::byte> bytes_of(const std::string& path) {
-  const std::unique_ptr<ByteSource> source = open_bytes(path);
-  if (source->most_bytes() > kMostFile)
-    fail(Fault::data, "{} has {} bytes, and an image may have at most {} MiB; remove it", path,
-         source->most_bytes(), kMostFile / kMiB);
-  std::vector<std::byte> bytes(source->compressed() ? 0 : source->most_bytes());
-  source->read(bytes, "the image");
-  return bytes;
+Image decoded(const ImageFolder& s, std::span<const std::byte> bytes, const std::string& path) {
+  Image image = decode_image(bytes, path);
+  return s.exif ? upright(std::move(image), exif_orientation(bytes)) : image;
 }
 
 // By the header of the file if it is near the beginning, as in most files.
-ImageSize size_of_file(const std::string& path) {
+ImageSize size_of_file(const ImageFolder& s, const std::string& path) {
   constexpr uint64_t kNear = 4 * kKiB;
   const std::unique_ptr<ByteSource> source = open_bytes(path);
-  if (!source->compressed()) {
+  if (!source->compressed() && !s.exif) {
     std::vector<std::byte> begin(std::min(kNear, source->most_bytes()));
     source->read(begin, "the image");
     if (const auto size = image_size(begin)) return *size;
   }
-  const std::vector<std::byte> all = bytes_of(path);
-  if (const auto size = image_size(all)) return *size;
-  const Image image = decode_image(all, path);  // throws, most likely
+  const std::vector<std::byte> all = bytes_of_image(path);
+  if (const auto size = image_size(all))
+    return s.exif && exchanges_sides(exif_orientation(all)) ? ImageSize{size->width, size->height}
+                                                            : *size;
+  const Image image = decoded(s, all, path);  // throws, most likely
   return {image.height, image.width};
 }
 
@@ -159,9 +118,9 @@ ImageSize sample_size(const ImageFolder& s, const std::vector<std::string>& file
     const std::vector<int64_t>& size = s.crop.empty() ? s.resize : s.crop;
     return {size.front(), size.back()};
   }
-  const ImageSize first = resized_to(s, size_of_file(files[0]));
+  const ImageSize first = resized_to(s, size_of_file(s, files[0]));
   for (const std::string& file : files)
-    if (const ImageSize size = resized_to(s, size_of_file(file)); size != first)
+    if (const ImageSize size = resized_to(s, size_of_file(s, file)); size != first)
       fail(Fault::data,
            "{} has {} pixels{}, but {} has {}: all samples must have one size. Give height and "
            "width "
@@ -171,6 +130,41 @@ ImageSize sample_size(const ImageFolder& s, const std::vector<std::string>& file
   return first;
 }
 
+// Limits the memory for resizing: a line of pixels, whose file has a few bytes, would need
+// gigabytes once its shorter side has the wanted length. resized() first makes all rows in the
+// new width; their number of pixels may be at most 16 million, the image's own, or four times the
+// size in the spec, whichever is largest.
+void check_cost(const ImageFolder& s, const Image& image, const std::string& path) {
+  const auto [height, width] = resized_to(s, {image.height, image.width});
+  constexpr int64_t kAlways = int64_t{1} << 24;
+  const int64_t most =
+      std::max({kAlways, image.height * image.width, 4 * s.resize.front() * s.resize.back()});
+  const int64_t pixels = std::max(height, image.height) * width;
+  if (pixels > most)
+    fail(Fault::data,
+         "{} has {} x {} pixels; resizing it to {} x {} takes {} MiB: remove it, or crop it "
+         "first",
+         path, image.width, image.height, width, height, pixels * 3 / kMiB);
+}
+
+// Rows with something in common. Thread: any.
+class Rows {
+ public:
+  void add(uint32_t row) {
+    const std::lock_guard lock(mutex_);
+    rows_.insert(row);
+  }
+  // How many there are, and the first.
+  std::pair<size_t, uint32_t> count() const {
+    const std::lock_guard lock(mutex_);
+    return {rows_.size(), rows_.empty() ? 0 : *rows_.begin()};
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<uint32_t> rows_;
+};
+
 class Reader : public SampleReader {
  public:
   Reader(const ImageFolder& settings, std::vector<std::string> files, const ImageSize& size)
@@ -178,7 +172,9 @@ class Reader : public SampleReader {
 
   void read(uint32_t row, std::span<std::byte> out) const override {
     const std::string& path = files_[row];
-    Image image = decode_image(bytes_of(path), path);
+    const std::vector<std::byte> bytes = bytes_of_image(path);
+    if (!s_.exif && exif_orientation(bytes) != 1) turned_.add(row);
+    Image image = decoded(s_, bytes, path);
     const auto [height, width] = resized_to(s_, {image.height, image.width});
     if (s_.sized_by_files() && ImageSize{height, width} != size_)
       fail(Fault::data,
@@ -187,30 +183,24 @@ class Reader : public SampleReader {
            path, text_of({height, width}), s_.resize.empty() ? "" : " after `resize`",
            text_of(size_));
     if (!s_.resize.empty()) {
-      check_cost(image, height, width, path);
+      check_cost(s_, image, path);
       image = resized(image, height, width);
     }
     cut(image, reinterpret_cast<uint8_t*>(out.data()));
   }
 
- private:
-  // Limits the memory for resizing: a line of pixels, whose file has a few bytes, would need
-  // gigabytes once its shorter side has the wanted length. resized() first makes all rows in the
-  // new width; their number of pixels may be at most 16 million, the image's own, or four times the
-  // size in the spec, whichever is largest.
-  void check_cost(const Image& image, int64_t height, int64_t width,
-                  const std::string& path) const {
-    constexpr int64_t kAlways = int64_t{1} << 24;
-    const int64_t most =
-        std::max({kAlways, image.height * image.width, 4 * s_.resize.front() * s_.resize.back()});
-    const int64_t pixels = std::max(height, image.height) * width;
-    if (pixels > most)
-      fail(Fault::data,
-           "{} has {} x {} pixels; resizing it to {} x {} takes {} MiB: remove it, or crop it "
-           "first",
-           path, image.width, image.height, width, height, pixels * 3 / kMiB);
+  std::string remarks() const override {
+    const auto [turned, first] = turned_.count();
+    if (turned == 0) return "";
+    return fmt::format(
+        "{} of the images that were read {} to be turned, as {} EXIF data says ({}), but {} read "
+        "as "
+        "stored, as by torchvision's ImageFolder; `exif: true` turns images",
+        turned, turned == 1 ? "is" : "are", turned == 1 ? "its" : "their", files_[first],
+        turned == 1 ? "is" : "are");
   }
 
+ private:
   // Writes the image's center as [3, height, width], black outside of the image. As in CenterCrop,
   // padding puts the smaller half on the left, and cropping rounds halves to even.
   void cut(const Image& image, uint8_t* out) const {
@@ -232,7 +222,39 @@ class Reader : public SampleReader {
   ImageFolder s_;
   std::vector<std::string> files_;
   ImageSize size_;  // of samples
+  mutable Rows turned_;
 };
+
+// Leaves out images that cannot be decoded, and names them.
+void leave_out_damaged(const ImageFolder& s, std::vector<std::string>& files,
+                       std::vector<int32_t>& labels, std::vector<std::string>& warnings) {
+  std::vector<std::string> reasons(files.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < files.size(); i = next++) try {
+        const Image image = decoded(s, bytes_of_image(files[i]), files[i]);
+        if (!s.resize.empty()) check_cost(s, image, files[i]);
+      } catch (const std::exception& e) {
+        reasons[i] = e.what();
+      }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 1; i < usable_cores().size(); ++i) threads.emplace_back(work);
+    work();
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (!reasons[i].empty()) {
+      warnings.push_back("left out: " + reasons[i]);
+      continue;
+    }
+    if (kept != i) files[kept] = std::move(files[i]);
+    labels[kept++] = labels[i];
+  }
+  files.resize(kept);
+  labels.resize(kept);
+}
 
 Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& s = std::any_cast<const ImageFolder&>(settings);
@@ -245,20 +267,28 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
       fail(Fault::data,
            "{} and {} have different classes: {} and {} subfolders, or subfolders with other names",
            folder, s.path, classes.size(), others.size());
-  std::vector<std::string> files;
+  ImageFiles found;
   std::vector<int32_t> labels;
   for (size_t c = 0; c < classes.size(); ++c) {
-    const fs::path folder_path = fs::path(folder) / classes[c];
-    add_images(folder_path, files);
-    if (files.size() == labels.size())
-      fail(Fault::data, "{} contains no image ({})", folder_path.string(), kImageEndings);
-    labels.resize(files.size(), static_cast<int32_t>(c));
+    const std::string of_class = (fs::path(folder) / classes[c]).string();
+    add_files_below(of_class, found);
+    if (found.images.size() == labels.size())
+      fail(Fault::data, "{} contains no image ({})", of_class, kImageEndings);
+    labels.resize(found.images.size(), static_cast<int32_t>(c));
   }
+  Dataset d;
+  if (!found.others.empty())
+    d.warnings.push_back(fmt::format("{}: {}", folder, left_out_text(found.others)));
+  std::vector<std::string>& files = found.images;
+  if (s.on_error == "skip") leave_out_damaged(s, files, labels, d.warnings);
+  for (size_t c = 0; c < classes.size(); ++c)
+    if (std::ranges::find(labels, static_cast<int32_t>(c)) == labels.end())
+      fail(Fault::data, "{} contains no image that can be read",
+           (fs::path(folder) / classes[c]).string());
   const auto samples = static_cast<int64_t>(files.size());
   const ImageSize image = sample_size(s, files);
   NewTable targets({DType::i32, {samples}});
   std::ranges::copy(labels, targets.as<int32_t>().begin());
-  Dataset d;
   d.inputs = {.desc = {DType::u8, {samples, 3, image.height, image.width}}};
   d.reader = std::make_shared<Reader>(s, std::move(files), image);
   d.targets = std::move(targets).done();
@@ -283,13 +313,25 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
     PythonCall call(name);
     return (size.size() == 1 ? call.arg(size[0]) : call.arg(size)).str() + ", ";
   };
-  std::string steps;
+  std::string steps, readable;
+  if (s.exif) steps += "transforms.Lambda(ImageOps.exif_transpose), ";
   if (!s.resize.empty()) steps += step("transforms.Resize", s.resize);
   if (!s.crop.empty()) steps += step("transforms.CenterCrop", s.crop);
+  if (s.on_error == "skip")
+    readable =
+        "def readable(path):\n"
+        "    try:\n"
+        "        datasets.folder.pil_loader(path)\n"
+        "    except Exception:\n"
+        "        return False\n"
+        "    endings = datasets.folder.IMG_EXTENSIONS\n"
+        "    return datasets.folder.has_file_allowed_extension(path, endings)\n"
+        "\n";
   return fmt::format(
-      "decode = transforms.Compose([{}transforms.PILToTensor()])\n"
-      "data = datasets.ImageFolder({}, decode)\n",
-      steps, python(query.split == Split::train ? s.path : s.test_path));
+      "{}decode = transforms.Compose([{}transforms.PILToTensor()])\n"
+      "data = datasets.ImageFolder({}, decode{})\n",
+      readable, steps, python(query.split == Split::train ? s.path : s.test_path),
+      readable.empty() ? "" : ", is_valid_file=readable");
 }
 
 }  // namespace

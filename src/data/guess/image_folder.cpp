@@ -10,8 +10,9 @@
 #include "base/count.h"
 #include "base/fail.h"
 #include "data/guess/guess.h"
-#include "data/readers/bytes.h"
+#include "data/image_files.h"
 #include "data/readers/image.h"
+#include "data/readers/orientation.h"
 
 namespace dpt {
 namespace {
@@ -68,26 +69,31 @@ struct Sizes {
   bool same = true;               // all have this size
   int64_t shorter = 0;            // the median of the shorter sides
   bool gray = true;
+  size_t turned = 0;    // images whose EXIF data asks for it
+  std::string damaged;  // why one of them cannot be read; empty: all can
 };
-
-Image decoded(const fs::path& file) {
-  const std::unique_ptr<ByteSource> source = open_bytes(file.string());
-  std::vector<std::byte> bytes(source->most_bytes());
-  source->read(bytes, "the image");
-  return decode_image(bytes, file.string());
-}
 
 Sizes sizes_of(const std::vector<fs::path>& files) {
   Sizes out;
   std::vector<int64_t> shorter;
   for (const fs::path& file : files) {
-    const Image image = decoded(file);
+    std::vector<std::byte> bytes;
+    Image image;
+    try {
+      bytes = bytes_of_image(file.string());
+      image = decode_image(bytes, file.string());
+    } catch (const Error& e) {
+      out.damaged = e.what();
+      continue;
+    }
+    if (exif_orientation(bytes) != 1) ++out.turned;
     if (shorter.empty()) out.height = image.height, out.width = image.width;
     out.same = out.same && image.height == out.height && image.width == out.width;
     shorter.push_back(std::min(image.height, image.width));
     for (size_t i = 0; out.gray && i + 2 < image.pixels.size(); i += 3)
       out.gray = image.pixels[i] == image.pixels[i + 1] && image.pixels[i] == image.pixels[i + 2];
   }
+  if (shorter.empty()) fail(Fault::data, "{}", out.damaged);
   std::ranges::sort(shorter);
   out.shorter = shorter[shorter.size() / 2];
   return out;
@@ -141,7 +147,19 @@ DataGuess guess_images(const std::string& folder) {
                                       sizes.gray ? ", gray (read as 3 equal channels)" : "")
                         : fmt::format("sizes differ; the shorter side has {} pixels (median of {})",
                                       sizes.shorter, counted(files.size(), "image")));
+  ImageFiles all;
+  for (const fs::path& one : folders(train)) add_files(one.string(), all);
+  if (!all.others.empty()) g.notes.push_back(left_out_text(all.others));
+  if (sizes.turned > 0)
+    g.notes.push_back(fmt::format(
+        "{} of {} {} to be turned, as EXIF data says; they are read as stored, as by torchvision's "
+        "ImageFolder, unless `exif: true` is added to image_folder",
+        sizes.turned, counted(files.size(), "image"), sizes.turned == 1 ? "is" : "are"));
   add_sizes(g, sizes);
+  if (!sizes.damaged.empty()) {
+    g.notes.push_back(sizes.damaged);
+    g.settings.push_back({"on_error", "skip", "images that cannot be read are left out"});
+  }
   return g;
 }
 

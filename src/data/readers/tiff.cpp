@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 #include "base/units.h"
+#include "data/readers/orientation.h"
 #endif
 
 namespace dpt {
@@ -113,7 +114,7 @@ class Tiff {
           read_block(blocks, top, left, plane, block);
           put(blocks, block, top, left, plane, image);
         }
-    return upright(std::move(image));
+    return upright(std::move(image), field(TIFFTAG_ORIENTATION));  // as PIL does, for TIFF alone
   }
 
  private:
@@ -241,27 +242,6 @@ class Tiff {
                         : photometric_ == PHOTOMETRIC_MINISWHITE ? static_cast<uint8_t>(255 - gray)
                                                                  : gray;
     }
-  }
-
-  // Turns the image as its tag says, like PIL, which does so in TIFF files alone.
-  Image upright(Image image) const {
-    const uint16_t orientation = field(TIFFTAG_ORIENTATION);
-    if (orientation < 2 || orientation > 8) return image;
-    const auto one_of = [&](std::initializer_list<uint16_t> all) {
-      return std::ranges::find(all, orientation) != all.end();
-    };
-    const bool transpose = orientation >= 5, flip_x = one_of({2, 3, 7, 8}),
-               flip_y = one_of({3, 4, 6, 7});
-    Image out = transpose ? new_image(width_, height_) : new_image(height_, width_);
-    uint8_t* to = out.pixels.data();
-    for (int64_t y = 0; y < out.height; ++y)
-      for (int64_t x = 0; x < out.width; ++x) {
-        int64_t from_y = transpose ? x : y, from_x = transpose ? y : x;
-        if (flip_x) from_x = image.width - 1 - from_x;
-        if (flip_y) from_y = image.height - 1 - from_y;
-        to = std::copy_n(image.pixels.data() + (from_y * image.width + from_x) * 3, 3, to);
-      }
-    return out;
   }
 
   Source source_;

@@ -27,16 +27,20 @@ TEST_CASE("image_folder: classes and files in torchvision's order, whatever is b
   CHECK(d.classes == 4);  // C, a, a-b, b
   CHECK(all_of<int32_t>(d.targets) == std::vector<int32_t>{0, 1, 1, 2, 3, 3});
   CHECK(d.description == "image_folder: 6 x [3, 4, 4] u8, 4 classes, from " + folder.path());
+  CHECK(d.warnings ==
+        std::vector{folder.path() +
+                    ": 2 files are left out, as their types are not read: 1 .gif, 1 .txt"});
 }
 
-// A grey PNG of black pixels.
-std::string black_png(uint32_t width, uint32_t height) {
-  const auto chunk = [](const std::string& type, const std::string& data) {
-    const std::string summed = type + data;
-    const auto* bytes = reinterpret_cast<const Bytef*>(summed.data());
-    return big_endian(data.size(), 4) + summed +
-           big_endian(crc32(0, bytes, static_cast<uInt>(summed.size())), 4);
-  };
+std::string chunk(const std::string& type, const std::string& data) {
+  const std::string summed = type + data;
+  const auto* bytes = reinterpret_cast<const Bytef*>(summed.data());
+  return big_endian(data.size(), 4) + summed +
+         big_endian(crc32(0, bytes, static_cast<uInt>(summed.size())), 4);
+}
+
+// A grey PNG of black pixels. more: chunks after the header.
+std::string black_png(uint32_t width, uint32_t height, const std::string& more = "") {
   const std::string rows((size_t{width} + 1) * height, '\0');
   uLongf size = compressBound(rows.size());
   std::string packed(size, '\0');
@@ -46,7 +50,7 @@ std::string black_png(uint32_t width, uint32_t height) {
   return "\x89PNG\r\n\x1a\n" +
          chunk("IHDR",
                big_endian(width, 4) + big_endian(height, 4) + std::string("\x08\0\0\0\0", 5)) +
-         chunk("IDAT", packed) + chunk("IEND", "");
+         more + chunk("IDAT", packed) + chunk("IEND", "");
 }
 
 TEST_CASE("image_folder: an image that takes gigabytes to resize is refused") {
@@ -148,6 +152,48 @@ TEST_CASE("image_folder: without a crop all images have one size, or two files a
   folder.write("b/6.png", "no image");
   std::filesystem::remove(folder.file("b/5.png"));
   CHECK(has(why(", resize: 10"), "b/6.png is not a JPEG, PNG, BMP,"));
+}
+
+TEST_CASE("image_folder: images that EXIF data turns") {
+  if (skip_without(reads_png(), "libpng")) return;
+  const Folder folder;
+  // One field: the orientation (0x112), a short (3), is 6: the left side is the top.
+  const std::string exif("MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0", 26);
+  folder.write("a/1.png", black_png(6, 4));
+  folder.write("a/2.png", black_png(4, 6, chunk("eXIf", exif)));
+  const auto read = [&](const std::string& more) {
+    const Dataset d = load("image_folder", settings(folder, more));
+    std::vector<std::byte> out(static_cast<size_t>(d.inputs.sample().elements()));
+    for (const uint32_t row : {0U, 1U, 1U}) d.reader->read(row, out);
+    return d.reader->remarks();
+  };
+  CHECK(has(data_error([&] { read(""); }), "all samples must have one size"));
+  CHECK(read(", exif: true") == "");
+  CHECK(load("image_folder", settings(folder, ", exif: true")).inputs.sample() == Shape{3, 4, 6});
+  CHECK(has(read(", crop: 4"),
+            "1 of the images that were read is to be turned, as its EXIF data "
+            "says (" +
+                folder.file("a/2.png") + "), but is read as stored"));
+}
+
+TEST_CASE("image_folder: images that cannot be read are left out, with on_error: skip") {
+  if (skip_without(reads_png(), "libpng")) return;
+  const Folder folder;
+  folder.write("a/1.png", "no image");
+  folder.write("a/2.png", black_png(4, 4));
+  folder.write("b/3.png", black_png(4, 4));
+  folder.write("b/4.png", black_png(4, 4).substr(0, 60));
+  const Dataset d = load("image_folder", settings(folder, ", on_error: skip"));
+  CHECK(d.size() == 2);
+  CHECK(all_of<int32_t>(d.targets) == std::vector<int32_t>{0, 1});
+  REQUIRE(d.warnings.size() == 2);
+  CHECK(has(d.warnings[0], "left out: " + folder.file("a/1.png") + " is not a JPEG"));
+  CHECK(has(d.warnings[1], "left out: " + folder.file("b/4.png") + " cannot be read as PNG"));
+  std::vector<std::byte> out(48);
+  d.reader->read(0, out);
+  std::filesystem::remove(folder.file("b/3.png"));
+  CHECK(has(data_error([&] { load("image_folder", settings(folder, ", on_error: skip")); }),
+            "/b contains no image that can be read"));
 }
 
 TEST_CASE("image_folder: what is wrong") {

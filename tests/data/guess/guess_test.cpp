@@ -182,6 +182,14 @@ TEST_CASE("images: one folder per class, with and without splits" * doctest::ski
   CHECK(split.mean.size() == 3);
   CHECK(*std::ranges::max_element(split.mean) <= 1);
   CHECK(!guess_data({.path = folder.file("train"), .target = ""}).has_test());
+  // A damaged image is left out, and files of other types are counted.
+  folder.write("train/dog/2.png", image.substr(0, 60));
+  folder.write("train/dog/3.gif", "GIF89a");
+  const DataGuess mixed = guess_data({.path = folder.path(), .target = ""});
+  CHECK(has(settings_text(mixed), "on_error=skip"));
+  CHECK(mixed.train.size() == 3);
+  CHECK(has(mixed.notes.at(2), "1 file is left out, as its type is not read: 1 .gif"));
+  CHECK(has(mixed.notes.at(3), "2.png cannot be read as PNG"));
 }
 
 TEST_CASE("texts, names of data sets, and what is neither") {

@@ -1,0 +1,109 @@
+#include "data/image_files.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "base/count.h"
+#include "base/fail.h"
+#include "base/units.h"
+#include "data/readers/bytes.h"
+
+namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Files that desktops leave in folders are nobody's samples.
+bool is_hidden(const std::string& name) {
+  return name.starts_with(".") || name == "Thumbs.db" || name == "desktop.ini";
+}
+
+std::string lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+// A folder and all folders below it, following links. A loop of links would not end, and a few
+// links can form a tree of any size.
+std::vector<std::string> folders_below(const std::string& folder) {
+  std::map<std::pair<dev_t, ino_t>, std::string> seen;
+  std::vector<std::string> out = {folder};
+  for (size_t i = 0; i < out.size(); ++i) {
+    struct stat status {};
+    if (::stat(out[i].c_str(), &status) == 0)
+      if (const auto [at, is_new] = seen.emplace(std::pair(status.st_dev, status.st_ino), out[i]);
+          !is_new)
+        fail(Fault::data, "{} and {} are the same folder, through a symbolic link; remove the link",
+             at->second, out[i]);
+    for (const std::string& below : list_folder(out[i]).folders)
+      out.push_back((fs::path(out[i]) / below).string());
+  }
+  return out;
+}
+
+}  // namespace
+
+FolderListing list_folder(const std::string& folder) {
+  FolderListing out;
+  std::error_code error;
+  for (auto at = fs::directory_iterator(folder, error); !error && at != fs::directory_iterator();
+       at.increment(error)) {
+    std::error_code none;  // a broken link is not a folder
+    (at->is_directory(none) ? out.folders : out.files).push_back(at->path().filename().string());
+  }
+  if (error) fail(Fault::data, "{} cannot be read: {}", folder, error.message());
+  std::ranges::sort(out.folders);
+  std::ranges::sort(out.files);
+  return out;
+}
+
+void add_files(const std::string& folder, ImageFiles& out) {
+  for (const std::string& file : list_folder(folder).files) {
+    const fs::path path = fs::path(folder) / file;
+    if (is_image_ending(path.extension().string()))
+      out.images.push_back(path.string());
+    else if (!is_hidden(file))
+      out.others.push_back(path.string());
+  }
+}
+
+// torchvision sorts os.walk's triples by the folders' paths.
+void add_files_below(const std::string& folder, ImageFiles& out) {
+  std::vector<std::string> folders = folders_below(folder);
+  std::ranges::sort(folders);
+  for (const std::string& one : folders) add_files(one, out);
+}
+
+std::string left_out_text(std::span<const std::string> others) {
+  if (others.empty()) return "";
+  std::map<std::string, size_t> counts;
+  for (const std::string& path : others) ++counts[lower(fs::path(path).extension().string())];
+  std::string endings;
+  for (const auto& [ending, count] : counts)
+    endings += fmt::format("{}{} {}", endings.empty() ? "" : ", ", count,
+                           ending.empty() ? "without an ending" : ending);
+  return fmt::format("{} left out, as {} not read: {}",
+                     counted(others.size(), "file is", "files are"),
+                     others.size() == 1 ? "its type is" : "their types are", endings);
+}
+
+std::vector<std::byte> bytes_of_image(const std::string& path) {
+  constexpr uint64_t kMostFile = 64 * kMiB;
+  const std::unique_ptr<ByteSource> source = open_bytes(path);
+  if (source->most_bytes() > kMostFile)
+    fail(Fault::data, "{} has {} bytes, and an image may have at most {} MiB; remove it", path,
+         source->most_bytes(), kMostFile / kMiB);
+  std::vector<std::byte> bytes(source->compressed() ? 0 : source->most_bytes());
+  source->read(bytes, "the image");
+  return bytes;
+}
+
+}  // namespace dpt

@@ -1,0 +1,38 @@
+// The images in a folder and below it, and the other files there.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/readers/image.h"
+
+namespace dpt {
+
+struct ImageFiles {
+  std::vector<std::string> images;
+  std::vector<std::string> others;  // of types that are not read; without hidden files
+};
+
+// The names in a folder, sorted by their bytes, as Python sorts them. Throws Error{data} if it
+// cannot be read.
+struct FolderListing {
+  std::vector<std::string> folders, files;
+};
+FolderListing list_folder(const std::string& folder);
+
+// Adds the files of one folder.
+void add_files(const std::string& folder, ImageFiles& out);
+
+// Adds the files in a folder and all folders below, following links: first its own files, then
+// those of its subfolders. The order is torchvision's. Throws Error{data} if links lead to a folder
+// twice.
+void add_files_below(const std::string& folder, ImageFiles& out);
+
+// "3 files are left out, as their types are not read: 2 .gif, 1 .heic"; empty if there are none.
+std::string left_out_text(std::span<const std::string> others);
+
+// The bytes of an image file. Throws Error{data} if it has more than 64 MiB.
+std::vector<std::byte> bytes_of_image(const std::string& path);
+
+}  // namespace dpt
