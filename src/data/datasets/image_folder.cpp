@@ -29,7 +29,8 @@ namespace fs = std::filesystem;
 struct ImageFolder {
   static constexpr Usage kUsage{
       "torchvision.datasets.ImageFolder",
-      "dataset: {image_folder: {path: train, test_path: test, resize: 256, crop: 224}}"};
+      "dataset: {image_folder: {path: train, test_path: test, resize: 256, crop: 224}}\n"
+      "dataset: {image_folder: {path: train, exif: true, on_error: skip}}"};
 
   std::string path, test_path;
   std::vector<int64_t> resize, crop;
