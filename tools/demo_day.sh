@@ -266,10 +266,10 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 seen = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0})
 seen.Reload()
 tags = set(seen.Tags()["scalars"])
-missing = {"loss/train", "loss/step", "loss/validation", "accuracy/validation", "lr", "noise_scale"} - tags
+missing = {"loss", "step.loss", "validation.loss", "validation.accuracy", "lr", "noise_scale"} - tags
 if missing:
     sys.exit(f"no tags {sorted(missing)}")
-print(len(tags), "tags,", len(seen.Scalars("loss/step")), "losses of steps")
+print(len(tags), "tags,", len(seen.Scalars("step.loss")), "losses of steps")
 ' >read_events.py
   run "$python" read_events.py runs/day/1
   show printed 1

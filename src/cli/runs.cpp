@@ -58,10 +58,9 @@ int run_runs(const std::vector<std::string>& words) {
   std::string sort, svg, x;
   arguments.texts("DIR", directories,
                   "directories with runs, such as runs/NAME, or NAME for runs/NAME; default: runs");
-  arguments.text(
-      "--sort", sort,
-      "a key or result to sort by: optimizer.sgd.lr, loss, best_accuracy, ...; the highest "
-      "accuracy and speed come first");
+  arguments.text("--sort", sort,
+                 "a key or result to sort by: optimizer.sgd.lr, loss, best.test.accuracy, ...; the "
+                 "best come first");
   arguments.flag("--json", json, "print JSON instead of the table");
   arguments.flag("--csv", csv, "print CSV instead of the table", "--json");
   arguments.text("--svg", svg,
@@ -80,7 +79,7 @@ int run_runs(const std::vector<std::string>& words) {
          "{}{} no run: no directory with a spec.resolved.yaml or a metrics.jsonl; runs without "
          "out=DIR are in runs/NAME",
          directories[0], directories.size() == 1 ? " holds" : " and the others hold");
-  sort = key_of_main_value(result_named(sort), registries());
+  sort = key_of_main_value(result_named(sort, rows), registries());
   x = key_of_main_value(x, registries());
   RunsTable table = make_runs_table(std::move(rows), {sort, x});
   if (!sort.empty()) sort_rows(table, sort);

@@ -17,6 +17,7 @@
 #include "cli/sweep_setup.h"
 #include "cli/terminal_text.h"
 #include "comm/world.h"
+#include "report/metric_text.h"
 #include "report/sweep_display.h"
 #include "report/sweep_picture.h"
 #include "report/sweep_table.h"
@@ -158,7 +159,7 @@ int say_end(const Sweep& sweep) {
     const auto run = std::ranges::find_if(
         sweep.runs, [&](const SweepRun& r) { return sweep.reached(r) != nullptr; });
     print_stderr("{} reached {} {} in epoch {}, after {:.2f} s of training\n", run->point.name,
-                 sweep.target->metric, metric_text(sweep.target->metric, sweep.target->value),
+                 sweep.target->metric, value_text(sweep.target->metric, sweep.target->value),
                  sweep.reached(*run)->epoch, sweep.reached(*run)->trained_s);
   }
   print_stderr("table and pictures: {0}/sweep.html, numbers: {0}/sweep.csv, {0}/sweep.json\n",

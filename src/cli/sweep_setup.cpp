@@ -27,8 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kBest = "best.";
-
 // Keys that the sweep sets itself.
 void check_words(const SweepArguments& given) {
   for (const std::string& word : given.spec.overrides) {
@@ -76,9 +74,8 @@ std::vector<std::string> metrics_on_the_way(const Spec& spec) {
 std::string checked_metric(const std::string& option, std::string name, const Spec& spec,
                            bool may_be_best) {
   name = full_metric_name(name, spec);
-  const bool best = name.starts_with(kBest) && may_be_best;
   const std::vector<std::string> known = metrics_on_the_way(spec);
-  if (std::ranges::find(known, best ? name.substr(kBest.size()) : name) == known.end())
+  if (std::ranges::find(known, may_be_best ? std::string(without_best(name)) : name) == known.end())
     throw BadSpec{
         fmt::format("dptrain: {}: runs of this spec do not record '{}' while they train; "
                     "they record: {}{}\n",

@@ -71,11 +71,6 @@ ReportedRun read_reported(const std::string& path, const std::string& name, uint
   return out;
 }
 
-bool is_result(const Curve& c) {
-  return c.tag.find('/') != c.tag.npos && !c.tag.starts_with("seconds/") &&
-         !c.tag.starts_with("grad_norms/") && c.tag != "loss/step";
-}
-
 std::string epoch_text(const RunCurves& curves, double step) {
   if (curves.steps_of_epoch() == 0) return fmt::format("step {:.0f}", step);
   return fmt::format("epoch {:.4g}", step / static_cast<double>(curves.steps_of_epoch()));

@@ -33,10 +33,6 @@ struct ReportedRun {
 ReportedRun read_reported(const std::string& path, const std::string& name,
                           uint64_t most_hashed = std::numeric_limits<uint64_t>::max());
 
-// Whether a curve is of a result: the loss or another metric of the training, validation or test
-// set.
-bool is_result(const Curve& curve);
-
 // "epoch 3" for a step of the run; "step 300" if no epoch is complete.
 std::string epoch_text(const RunCurves& curves, double step);
 

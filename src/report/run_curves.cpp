@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "base/status_line.h"
 #include "base/units.h"
+#include "report/metric_text.h"
 #include "spec/metric_name.h"
 #include "train/metrics_file.h"
 
@@ -18,10 +18,6 @@ namespace {
 
 constexpr size_t kMostPoints = size_t{1} << 15;  // of a curve
 constexpr size_t kMostTimes = 64;
-
-bool is_share(std::string_view metric) {
-  return metric == "accuracy" || metric == "data_wait" || top_k(metric) > 0;
-}
 
 }  // namespace
 
@@ -32,7 +28,7 @@ std::optional<double> Curve::last() const {
 }
 
 std::optional<CurvePoint> Curve::best() const {
-  const bool lower = lower_is_better(metric_of(tag));
+  const bool lower = lower_is_better(group_of(tag));
   std::optional<CurvePoint> out;
   for (const CurvePoint& p : points)
     if (std::isfinite(p.value) && (!out || (lower ? p.value < out->value : p.value > out->value)))
@@ -115,36 +111,6 @@ std::optional<double> seconds_left(const RunCurves& curves, int64_t steps, doubl
   if (done <= 0 || last.time <= from.time) return {};
   const double whole = static_cast<double>(steps - last.step) * (last.time - from.time) / done;
   return std::max(0.0, whole - std::max(0.0, now - last.time));
-}
-
-std::string_view metric_of(std::string_view tag) { return tag.substr(0, tag.find('/')); }
-
-std::string title_of(std::string_view tag) {
-  const size_t slash = tag.find('/');
-  if (tag == "lr") return "learning rate";
-  if (tag == "samples_per_second") return "samples per second";
-  if (tag == "data_wait") return "share of time waiting for data";
-  if (tag == "grad_norm") return "norm of the gradients";
-  if (tag == "noise_scale") return "gradient noise scale";
-  if (slash == tag.npos) return std::string(tag);
-  const std::string_view metric = tag.substr(0, slash), of = tag.substr(slash + 1);
-  if (metric == "grad_norms") return std::string(of);
-  if (metric == "seconds") return of == "train" ? "seconds of an epoch" : "seconds of evaluation";
-  if (of == "step") return fmt::format("{} of steps", metric);
-  return fmt::format("{} {}", of == "train" ? "training" : of, metric);
-}
-
-std::string value_text(std::string_view tag, double value) {
-  constexpr double kLarge = 1e5;
-  const std::string_view metric = metric_of(tag);
-  if (!std::isfinite(value)) return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-  if (is_share(metric)) return fmt::format("{:.2f} %", 100 * value);
-  if (metric == "samples_per_second") return samples_per_second(value);
-  if (metric == "seconds") return fmt::format("{:.2f} s", value);
-  if (metric == "lr") return fmt::format("{:.4g}", value);
-  if (value != 0 && (std::abs(value) >= kLarge || std::abs(value) < 1e-3))
-    return fmt::format("{:.4g}", value);
-  return fmt::format("{:.4f}", value);
 }
 
 }  // namespace dpt

@@ -16,7 +16,7 @@ struct CurvePoint {
 };
 
 struct Curve {
-  std::string tag;  // "loss/validation"; see train/scalars.h
+  std::string tag;  // "validation.loss"; see train/scalars.h
   std::vector<CurvePoint> points;
   int64_t every = 1;  // points are those of every so many records, to bound memory
 
@@ -71,12 +71,5 @@ RunCurves read_curves(const std::string& run);
 // Seconds until `steps` are done, from the pace of the last records, at the time `now` (UTC);
 // empty: unknown.
 std::optional<double> seconds_left(const RunCurves& curves, int64_t steps, double now);
-
-// "validation loss" of "loss/validation", "loss of steps" of "loss/step": for people.
-std::string title_of(std::string_view tag);
-// "accuracy" of "accuracy/validation"; "lr" of "lr".
-std::string_view metric_of(std::string_view tag);
-// The number with its unit: "0.4321", "92.10 %" for shares such as the accuracy.
-std::string value_text(std::string_view tag, double value);
 
 }  // namespace dpt

@@ -11,7 +11,9 @@
 #include "report/confusion_table.h"
 #include "report/html.h"
 #include "report/line_chart.h"
+#include "report/metric_text.h"
 #include "report/run_time.h"
+#include "spec/metric_name.h"
 
 namespace dpt {
 namespace {
@@ -51,7 +53,7 @@ std::string tiles(const ReportedRun& run) {
   for (const Curve& c : run.curves.curves()) {
     const auto last = c.last();
     const auto best = c.best();
-    if (!is_result(c) || !last || !best) continue;
+    if (!is_result(c.tag) || !last || !best) continue;
     out += fmt::format("<div class=\"tile\">{}<b>{}</b><span class=\"soft\">{}</span></div>\n",
                        text(title_of(c.tag)), text(value_text(c.tag, *last)),
                        c.points.size() < 2 ? ""
@@ -64,9 +66,10 @@ std::string tiles(const ReportedRun& run) {
 }
 
 // The color of a set is the same in all charts.
-size_t color_of_set(std::string_view tag) {
-  const std::string_view set = tag.substr(tag.find('/') + 1);
-  return set == "validation" || set == "evaluation" ? 1 : set == "test" ? 2 : set == "step" ? 7 : 0;
+size_t color_of_set(std::string_view name) {
+  const std::string_view set = set_of(name);
+  if (set == "validation" || name == "evaluation_seconds") return 1;
+  return set == "test" ? 2 : name == "step.loss" ? 7 : 0;
 }
 
 struct XAxis {
@@ -84,8 +87,6 @@ std::string title_of_group(std::string_view group) {
   if (group == "grad_norms") return "norms of gradients by parameter";
   return std::string(group);
 }
-
-bool in_percent(std::string_view tag) { return value_text(tag, 0.5).ends_with('%'); }
 
 // Of many parameters, those with the largest last norm are drawn.
 void keep_largest(std::vector<const Curve*>& curves, size_t most) {
@@ -117,7 +118,7 @@ LineChart chart_of(const ReportedRun& run, const std::string& group,
                             .points = &c->points,
                             .x_scale = x.scale,
                             .color = norms ? chart.curves.size() : color_of_set(c->tag),
-                            .thin = c->tag == "loss/step" && curves.size() > 1});
+                            .thin = c->tag == "step.loss" && curves.size() > 1});
   return chart;
 }
 
@@ -126,8 +127,8 @@ std::vector<LineChart> charts_of(const ReportedRun& run, bool only_results) {
   for (const Curve& c : run.curves.curves()) {
     const bool none = std::ranges::all_of(c.points, [](const auto& p) { return p.value == 0; });
     if (c.tag == "skipped_steps" && none) continue;
-    if (only_results && !is_result(c) && c.tag != "loss/step") continue;
-    const std::string group(metric_of(c.tag));
+    if (only_results && !is_result(c.tag) && c.tag != "step.loss") continue;
+    const std::string group(group_of(c.tag));
     const auto found = std::ranges::find(groups, group, [](const auto& g) { return g.first; });
     if (found == groups.end())
       groups.push_back({group, {&c}});
@@ -136,7 +137,7 @@ std::vector<LineChart> charts_of(const ReportedRun& run, bool only_results) {
   }
   // Results first.
   std::ranges::stable_sort(groups, {}, [](const auto& g) {
-    return std::ranges::any_of(g.second, [](const Curve* c) { return is_result(*c); }) ? 0 : 1;
+    return std::ranges::any_of(g.second, [](const Curve* c) { return is_result(c->tag); }) ? 0 : 1;
   });
   std::vector<LineChart> out;
   for (const auto& [group, curves] : groups) out.push_back(chart_of(run, group, curves));

@@ -24,7 +24,7 @@ double wall_s(const ReportedRun& run) {
 std::string slow_epoch(const RunCurves& curves) {
   constexpr double kLonger = 1.5;
   constexpr size_t kFewest = 4;
-  const Curve* seconds = curves.find("seconds/train");
+  const Curve* seconds = curves.find("seconds");
   if (!seconds || seconds->every > 1 || seconds->points.size() < kFewest) return "";
   std::vector<double> sorted;
   for (const CurvePoint& p : seconds->points) sorted.push_back(p.value);
@@ -66,11 +66,10 @@ RunTime time_of(const ReportedRun& run) {
   std::erase_if(out.parts, [](const TimePart& p) { return p.seconds <= 0; });
   const double total = out.total();
   const auto share = [&](double seconds) { return fmt::format("{:.0f} %", 100 * seconds / total); };
-  if (run.summary.samples_per_second)
-    out.reasons.push_back(
-        fmt::format("{} of training: {} on average, {} for an epoch.", duration_text(c.trained_s()),
-                    samples_per_second(*run.summary.samples_per_second),
-                    duration_text(c.trained_s() / static_cast<double>(c.epochs()))));
+  if (const auto rate = run.summary.numbers.find("samples_per_second"))
+    out.reasons.push_back(fmt::format(
+        "{} of training: {} on average, {} for an epoch.", duration_text(c.trained_s()),
+        samples_per_second(*rate), duration_text(c.trained_s() / static_cast<double>(c.epochs()))));
   if (c.evaluated_s() > kMuch * total)
     out.reasons.push_back(
         fmt::format("Evaluations take {} of the time: `evaluate: {{every: N}}` evaluates less "

@@ -54,21 +54,27 @@ std::string runs_svg(const RunsTable& given, const std::string& key) {
     return out;
   };
   using Run = const RunSummary&;
+  // The validation set's number where a run has one, else the test set's.
+  const auto evaluated = [](Run r, const std::string& metric) {
+    const auto of_validation = r.numbers.find("validation." + metric);
+    return of_validation ? of_validation : r.numbers.find("test." + metric);
+  };
   std::vector<ValuePlot> plots = {
       {.title = "loss",
        .from_zero = false,
-       .series = {series("training", kColor, [](Run r) { return r.loss.last; }),
-                  series("evaluation", kTestColor, [](Run r) { return r.test_loss.last; })}},
+       .series = {series("training", kColor, [](Run r) { return r.numbers.find("loss"); }),
+                  series("evaluation", kTestColor, [&](Run r) { return evaluated(r, "loss"); })}},
       {.title = "accuracy in %",
        .from_zero = false,
        .series = {series("evaluation", kTestColor,
-                         [](Run r) {
-                           return r.accuracy.last ? std::optional(100 * *r.accuracy.last)
-                                                  : std::nullopt;
+                         [&](Run r) {
+                           const auto share = evaluated(r, "accuracy");
+                           return share ? std::optional(100 * *share) : std::nullopt;
                          })}},
       {.title = "samples per second",
        .from_zero = true,
-       .series = {series("training", kColor, [](Run r) { return r.samples_per_second; })}}};
+       .series = {series("training", kColor,
+                         [](Run r) { return r.numbers.find("samples_per_second"); })}}};
   for (ValuePlot& p : plots)
     std::erase_if(p.series, [](const PlotSeries& s) { return s.points.empty(); });
   std::erase_if(plots, [](const ValuePlot& p) { return p.series.empty(); });

@@ -8,6 +8,7 @@
 #include "base/status_line.h"
 #include "report/html.h"
 #include "report/line_chart.h"
+#include "report/metric_text.h"
 #include "report/run_report.h"
 #include "report/runs_table.h"
 
@@ -29,9 +30,7 @@ std::vector<std::string> tags_of(std::span<const ReportedRun> runs) {
     for (const Curve& c : run.curves.curves())
       if (std::ranges::find(out, c.tag) == out.end()) out.push_back(c.tag);
   // Results first.
-  std::ranges::stable_sort(out, {}, [](const std::string& tag) {
-    return is_result(Curve{.tag = tag, .points = {}}) ? 0 : 1;
-  });
+  std::ranges::stable_sort(out, {}, [](const std::string& tag) { return is_result(tag) ? 0 : 1; });
   return out;
 }
 
@@ -59,27 +58,26 @@ std::string results(std::span<const ReportedRun> runs, const std::vector<std::st
   const std::vector<std::string> counts = different_counts(runs);
   rows[0].insert(rows[0].end(), counts.begin(), counts.end());
   for (const std::string& tag : tags)
-    if (is_result(Curve{.tag = tag, .points = {}})) {
+    if (is_result(tag)) {
       rows[0].push_back(title_of(tag));
       if (has_curve(runs, tag)) rows[0].push_back("best");
     }
   rows[0].insert(rows[0].end(), {"seconds", "samples/s"});
   for (const ReportedRun& run : runs) {
     std::vector<std::string> row = {run.name, std::string(name_of(run.summary.state)),
-                                    fmt::format("{}", run.summary.epochs)};
+                                    fmt::format("{}", run.summary.numbers.epochs())};
     for (const std::string& key : counts) row.push_back(run.environment_text(key));
     for (const std::string& tag : tags) {
-      if (!is_result(Curve{.tag = tag, .points = {}})) continue;
+      if (!is_result(tag)) continue;
       const Curve* c = run.curves.find(tag);
       const auto last = c ? c->last() : std::nullopt;
       const auto best = c ? c->best() : std::nullopt;
       row.push_back(last ? value_text(tag, *last) : "-");
       if (has_curve(runs, tag)) row.push_back(best ? value_text(tag, best->value) : "-");
     }
-    row.push_back(fmt::format("{:.2f}", run.summary.seconds));
-    row.push_back(run.summary.samples_per_second
-                      ? grouped(static_cast<int64_t>(*run.summary.samples_per_second))
-                      : "-");
+    const auto rate = run.summary.numbers.find("samples_per_second");
+    row.push_back(fmt::format("{:.2f}", run.summary.numbers.seconds()));
+    row.push_back(rate ? grouped(static_cast<int64_t>(*rate)) : "-");
     rows.push_back(std::move(row));
   }
   return html::table(rows, 2);
@@ -92,15 +90,15 @@ std::vector<LineChart> charts_of(std::span<const ReportedRun> runs,
       std::ranges::all_of(runs, [](const ReportedRun& r) { return r.curves.steps_of_epoch() > 0; });
   std::vector<LineChart> out;
   for (const std::string& tag : tags) {
-    if (tag.starts_with("grad_norms/") || tag == "skipped_steps") continue;
-    if (only_results && !is_result(Curve{.tag = tag, .points = {}})) continue;
-    if (!has_curve(runs, tag) && has_curve(runs, "loss/train")) continue;  // the table has it
+    if (tag.starts_with("grad_norms.") || tag == "skipped_steps") continue;
+    if (only_results && !is_result(tag)) continue;
+    if (!has_curve(runs, tag) && has_curve(runs, "loss")) continue;  // the table has it
     LineChart chart{.title = title_of(tag), .x_name = by_epoch ? "epoch" : "step", .curves = {}};
-    if (value_text(tag, 0.5).ends_with('%')) {
+    if (in_percent(tag)) {
       chart.y_factor = 100;
       chart.title += " in %";
     }
-    chart.from_zero = tag == "samples_per_second" || tag.starts_with("seconds/");
+    chart.from_zero = tag == "samples_per_second" || group_of(tag) == "seconds";
     for (size_t i = 0; i < runs.size(); ++i) {
       const Curve* c = runs[i].curves.find(tag);
       if (!c) continue;

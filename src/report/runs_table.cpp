@@ -13,83 +13,15 @@
 #include "base/stderr.h"
 #include "formats/csv_text.h"
 #include "formats/json.h"
+#include "report/metric_text.h"
+#include "report/run_results.h"
 #include "report/text_table.h"
+#include "spec/metric_name.h"
 
 namespace dpt {
 namespace {
 
 constexpr size_t kWidestText = 40;  // characters of a key's value
-
-// A result column: its name and value in CSV and JSON, and its title and text for people.
-struct Result {
-  std::string_view name, title;
-  int rank;  // if the table is too wide, the column with the highest rank is dropped first
-  Json (*value)(const RunSummary&);  // null: no value
-  std::string (*shown)(const RunSummary&);
-  bool text = false;
-  bool if_different = false;  // the text table has the column only if its cells differ
-};
-
-Json number(std::optional<double> x) {
-  return x && std::isfinite(*x) ? Json::rounded(*x, 9) : Json();
-}
-std::string loss(std::optional<double> x) { return x ? fmt::format("{:.4f}", *x) : ""; }
-std::string percent(std::optional<double> x) { return x ? fmt::format("{:.2f} %", 100 * *x) : ""; }
-std::string seconds(double x) { return x > 0 ? fmt::format("{:.2f}", x) : ""; }
-std::string rate(std::optional<double> x) { return x ? fmt::format("{:.0f}", *x) : ""; }
-std::string state(const RunSummary& r) { return std::string(name_of(r.state)); }
-
-using Run = const RunSummary&;
-
-// A count in env.json, which also holds what a launcher chose.
-Json count(Run r, std::string_view key) {
-  const auto x = r.environment ? r.environment->number(key) : std::nullopt;
-  return x ? Json::decimals(*x, 0) : Json();
-}
-std::string count_text(Run r, std::string_view key) {
-  const Json x = count(r, key);
-  return x.is_null() ? "" : x.dump();
-}
-
-const Result kResults[] = {
-    {"ranks", "ranks", 2, [](Run r) { return count(r, "ranks"); },
-     [](Run r) { return count_text(r, "ranks"); }, false, true},
-    {"workers", "workers", 2, [](Run r) { return count(r, "workers"); },
-     [](Run r) { return count_text(r, "workers"); }, false, true},
-    {"hosts", "hosts", 2, [](Run r) { return count(r, "hosts"); },
-     [](Run r) { return count_text(r, "hosts"); }, false, true},
-    {"epochs_done", "epochs done", 6, [](Run r) { return Json(r.epochs); },
-     [](Run r) { return fmt::format("{}", r.epochs); }},
-    {"last_loss", "loss", 0, [](Run r) { return number(r.loss.last); },
-     [](Run r) { return loss(r.loss.last); }},
-    {"best_loss", "best", 10, [](Run r) { return number(r.loss.best); },
-     [](Run r) { return loss(r.loss.best); }},
-    {"last_test_loss", "test loss", 7, [](Run r) { return number(r.test_loss.last); },
-     [](Run r) { return loss(r.test_loss.last); }},
-    {"best_test_loss", "best", 11, [](Run r) { return number(r.test_loss.best); },
-     [](Run r) { return loss(r.test_loss.best); }},
-    {"last_accuracy", "accuracy", 4, [](Run r) { return number(r.accuracy.last); },
-     [](Run r) { return percent(r.accuracy.last); }},
-    {"best_accuracy", "best", 9, [](Run r) { return number(r.accuracy.best); },
-     [](Run r) { return percent(r.accuracy.best); }},
-    {"last_validation_loss", "validation loss", 3,
-     [](Run r) { return number(r.validation_loss.last); },
-     [](Run r) { return loss(r.validation_loss.last); }},
-    {"best_validation_loss", "best", 13, [](Run r) { return number(r.validation_loss.best); },
-     [](Run r) { return loss(r.validation_loss.best); }},
-    {"last_validation_accuracy", "validation accuracy", 2,
-     [](Run r) { return number(r.validation_accuracy.last); },
-     [](Run r) { return percent(r.validation_accuracy.last); }},
-    {"best_validation_accuracy", "best", 1,
-     [](Run r) { return number(r.validation_accuracy.best); },
-     [](Run r) { return percent(r.validation_accuracy.best); }},
-    {"seconds", "seconds", 8, [](Run r) { return number(r.seconds); },
-     [](Run r) { return seconds(r.seconds); }},
-    {"samples_per_second", "samples/s", 5, [](Run r) { return number(r.samples_per_second); },
-     [](Run r) { return rate(r.samples_per_second); }},
-    {"state", "state", 0, [](Run r) { return Json(name_of(r.state)); }, state, true},
-    {"note", "note", 12, [](Run r) { return Json(r.note); }, [](Run r) { return r.note; }, true},
-};
 
 std::string spec_value(const RunSummary& run, const std::string& key) {
   const auto found = run.spec.find(key);
@@ -98,11 +30,19 @@ std::string spec_value(const RunSummary& run, const std::string& key) {
 
 std::string value_of(const RunRow& row, const std::string& column) {
   if (column == "run") return row.name;
-  const auto result = std::ranges::find(kResults, column, &Result::name);
-  if (result == std::end(kResults)) return spec_value(row.run, column);
-  const Json value = result->value(row.run);
+  if (row.run.spec.contains(column) && !is_result(column)) return spec_value(row.run, column);
+  const Json value = result_value(row.run, column);
   const std::string* const text = value.text();
   return value.is_null() ? "" : text ? *text : value.dump();
+}
+
+// The spec's `loss` is no number.
+std::string title_of_key(const std::string& key) { return is_result(key) ? "spec." + key : key; }
+
+std::vector<ResultColumn> results_of(const std::vector<RunRow>& rows) {
+  std::vector<const RunSummary*> runs;
+  for (const RunRow& row : rows) runs.push_back(&row.run);
+  return result_columns(runs);
 }
 
 std::optional<double> number_in(std::string_view text) {
@@ -121,7 +61,8 @@ std::vector<TextColumn> text_columns(const RunsTable& table) {
     constexpr int kFirstKeys = 3;  // they say more than results do, but for the loss and the state
     const int rank = number_of_key < kFirstKeys ? 1 + number_of_key : 100 + number_of_key;
     ++number_of_key;
-    TextColumn c{.cells = {escape_controls(key)}, .right = true, .rank = rank, .name = key};
+    TextColumn c{
+        .cells = {escape_controls(title_of_key(key))}, .right = true, .rank = rank, .name = key};
     for (const RunRow& row : table.rows) {
       const std::string value = spec_value(row.run, key);
       c.right = c.right && (value.empty() || number_in(value));
@@ -129,15 +70,15 @@ std::vector<TextColumn> text_columns(const RunsTable& table) {
     }
     out.push_back(std::move(c));
   }
-  for (const Result& r : kResults) {
-    TextColumn c{.cells = {std::string(r.title)},
+  for (const ResultColumn& r : results_of(table.rows)) {
+    TextColumn c{.cells = {r.title},
                  .right = !r.text,
                  .rank = r.rank,
-                 .name = std::string(r.name),
+                 .name = r.name,
                  .cut = r.name == "note" ? TextColumn::Cut::end : TextColumn::Cut::never};
     std::set<std::string> different;
     for (const RunRow& row : table.rows) {
-      const std::string shown = r.shown(row.run);
+      const std::string shown = result_text(row.run, r.name);
       different.insert(shown);
       c.cells.push_back(shown.empty() && !r.text ? "-" : escape_controls(shown));
     }
@@ -155,12 +96,6 @@ Json json_value(const std::string& text) {
 
 }  // namespace
 
-std::vector<std::string> result_columns() {
-  std::vector<std::string> out = {"run"};
-  for (const Result& r : kResults) out.emplace_back(r.name);
-  return out;
-}
-
 RunsTable make_runs_table(std::vector<RunRow> rows, const std::vector<std::string>& asked) {
   std::map<std::string, std::set<std::string>> values;
   size_t specs = 0;
@@ -173,15 +108,16 @@ RunsTable make_runs_table(std::vector<RunRow> rows, const std::vector<std::strin
     }
   }
   RunsTable out;
+  const auto is_asked = [&](const std::string& key) {
+    return !is_result(key) && std::ranges::find(asked, key) != asked.end();
+  };
   for (const auto& [key, different] : values)
-    if (std::ranges::find(asked, key) != asked.end() ||
-        (key != "out" && (different.size() > 1 || counts[key] < specs)))
+    if (is_asked(key) || (key != "out" && (different.size() > 1 || counts[key] < specs)))
       out.keys.push_back(key);
   // Not std::ranges::stable_partition, which clang 14 cannot compile.
-  std::stable_partition(out.keys.begin(), out.keys.end(), [&](const std::string& key) {
-    return std::ranges::find(asked, key) != asked.end();
-  });
-  const auto results = result_columns();
+  std::stable_partition(out.keys.begin(), out.keys.end(), is_asked);
+  std::vector<std::string> results = {"run"};
+  for (const ResultColumn& r : results_of(rows)) results.push_back(r.name);
   for (const std::string& key : asked)
     if (!key.empty() && !values.contains(key) && std::ranges::find(results, key) == results.end())
       fail(Fault::spec,
@@ -192,15 +128,23 @@ RunsTable make_runs_table(std::vector<RunRow> rows, const std::vector<std::strin
   return out;
 }
 
-std::string result_named(const std::string& word) {
-  for (const Result& r : kResults)
-    if (r.title == word || (r.name.starts_with("last_") && r.name.substr(5) == word))
-      return std::string(r.name);
-  return word;
+std::string result_named(const std::string& word, const std::vector<RunRow>& rows) {
+  std::string name = current_name(word), with_set;
+  std::ranges::replace(name, ' ', '.');
+  for (const ResultColumn& r : results_of(rows)) {
+    if (r.name == name || (r.title == word && word != "best")) return r.name;
+    const std::string_view metric = without_best(r.name);
+    const bool same = without_set(metric) == without_best(name) &&
+                      r.name.starts_with(kBestPrefix) == name.starts_with(kBestPrefix);
+    const auto has_it = [&](const RunRow& row) { return !result_value(row.run, r.name).is_null(); };
+    if (with_set.empty() && same && std::ranges::any_of(rows, has_it)) with_set = r.name;
+  }
+  return with_set.empty() ? word : with_set;
 }
 
 void sort_rows(RunsTable& table, const std::string& column) {
-  const bool high_is_good = column.ends_with("_accuracy") || column == "samples_per_second";
+  const bool metric = is_result(without_best(column));
+  const bool high_is_good = metric ? !lower_is_better(column) : column == "samples_per_second";
   std::ranges::stable_sort(table.rows, [&](const RunRow& a, const RunRow& b) {
     const std::string x = value_of(a, column), y = value_of(b, column);
     const auto p = number_in(x), q = number_in(y);
@@ -219,28 +163,31 @@ std::string runs_text(const RunsTable& table, size_t width) {
 }
 
 std::string runs_csv(const RunsTable& table) {
-  std::vector<std::string> columns = {"run"};
-  columns.insert(columns.end(), table.keys.begin(), table.keys.end());
-  for (const Result& r : kResults) columns.emplace_back(r.name);
+  const std::vector<ResultColumn> results = results_of(table.rows);
   std::string out;
-  const auto line = [&](auto&& field) {
-    std::vector<std::string> fields;
-    for (const std::string& c : columns) fields.push_back(csv_text(field(c)));
+  const auto line = [&](const std::string& name, auto&& of_key, auto&& of_result) {
+    std::vector<std::string> fields = {csv_text(name)};
+    for (const std::string& key : table.keys) fields.push_back(csv_text(of_key(key)));
+    for (const ResultColumn& r : results) fields.push_back(csv_text(of_result(r.name)));
     out += fmt::format("{}\n", fmt::join(fields, ","));
   };
-  line([](const std::string& c) { return c; });
-  for (const RunRow& row : table.rows) line([&](const std::string& c) { return value_of(row, c); });
+  line("run", title_of_key, [](const std::string& result) { return result; });
+  for (const RunRow& row : table.rows)
+    line(
+        row.name, [&](const std::string& key) { return spec_value(row.run, key); },
+        [&](const std::string& result) { return value_of(row, result); });
   return out;
 }
 
 std::string runs_json(const RunsTable& table) {
   Json::Array rows;
+  const std::vector<ResultColumn> results = results_of(table.rows);
   for (const RunRow& row : table.rows) {
     Json spec = Json::object();
     for (const std::string& key : table.keys)
       if (row.run.spec.contains(key)) spec.add(key, json_value(spec_value(row.run, key)));
     Json entry = {{"run", row.name}, {"spec", std::move(spec)}};
-    for (const Result& r : kResults) entry.add(std::string(r.name), r.value(row.run));
+    for (const ResultColumn& r : results) entry.add(r.name, result_value(row.run, r.name));
     rows.push_back(rows.empty() ? std::move(entry) : std::move(entry).on_line(2));
   }
   return Json{{"runs", std::move(rows)}}.dump() + "\n";

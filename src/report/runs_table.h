@@ -22,17 +22,15 @@ struct RunsTable {
 
 // Makes the table. Its keys are first those in `asked` that a spec has, then those whose values
 // differ between readable specs, except `out`. Throws Error{spec} if an entry of `asked` is neither
-// empty, nor a key of a spec, nor one of result_columns().
+// empty, nor a key of a spec, nor a result (report/run_results.h).
 RunsTable make_runs_table(std::vector<RunRow> rows, const std::vector<std::string>& asked);
 
-// The columns that every table has, such as "last_loss" and "state". None is a key of a spec.
-std::vector<std::string> result_columns();
+// The result that a word of the table or of version 0.1.0 means: "test.loss" of "last_test_loss",
+// "test.accuracy" of "accuracy" (of the validation set if no run has that of the test set),
+// "samples_per_second" of "samples/s". Other words are returned as they are.
+std::string result_named(const std::string& word, const std::vector<RunRow>& rows);
 
-// "last_loss" of "loss", "last_accuracy" of "accuracy", "samples_per_second" of "samples/s": the
-// column that a word of the table means; other words as they are.
-std::string result_named(const std::string& word);
-
-// By a key or column: numbers by value before text, the highest accuracy and speed first, runs
+// By a key or column: numbers by value before text, the best first of metrics and speed, runs
 // without a value last, equal ones in the order they had.
 void sort_rows(RunsTable& table, const std::string& column);
 

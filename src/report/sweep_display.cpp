@@ -12,6 +12,7 @@
 #include "base/status_line.h"
 #include "base/stderr.h"
 #include "engine/clock.h"
+#include "report/metric_text.h"
 #include "report/sweep_table.h"
 
 namespace dpt {
@@ -25,9 +26,9 @@ size_t terminal_rows() {
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : kUsual;
 }
 
-std::string value_text(const Sweep& sweep, const SweepRun& run, const std::string& name) {
+std::string number_text(const SweepRun& run, const std::string& name) {
   const auto value = run.numbers.records().empty() ? std::nullopt : run.numbers.find(name);
-  return value ? metric_text(sweep.metric == name ? sweep.metric : name, *value) : "-";
+  return value ? value_text(name, *value) : "-";
 }
 
 }  // namespace
@@ -66,9 +67,9 @@ void SweepDisplay::ended(const SweepRun& run) {
   std::string line = fmt::format("{}: {}", run.point.name, name_of(run.state));
   if (run.numbers.epochs() > 0) {
     line += fmt::format(" after {}, loss {}", counted(run.numbers.epochs(), "epoch"),
-                        value_text(sweep_, run, "loss"));
+                        number_text(run, "loss"));
     if (sweep_.metric != "loss")
-      line += fmt::format(", {} {}", sweep_.metric, value_text(sweep_, run, sweep_.metric));
+      line += fmt::format(", {} {}", sweep_.metric, number_text(run, sweep_.metric));
   }
   if (!run.note.empty()) line += ": " + run.note;
   print_stderr("{}\n", line);
@@ -127,8 +128,8 @@ void SweepDisplay::tick() {
     const std::string cells[] = {r->point.name,
                                  std::string(name_of(r->state)),
                                  of,
-                                 value_text(sweep_, *r, "loss"),
-                                 value_text(sweep_, *r, sweep_.metric),
+                                 number_text(*r, "loss"),
+                                 number_text(*r, sweep_.metric),
                                  left < 0 ? "-" : clock_duration(left)};
     for (size_t c = 0; c < columns.size(); ++c) columns[c].cells.push_back(cells[c]);
   }

@@ -13,12 +13,6 @@
 namespace dpt {
 namespace {
 
-constexpr std::string_view kBest = "best.";
-
-std::string_view without_best(std::string_view metric) {
-  return metric.starts_with(kBest) ? metric.substr(kBest.size()) : metric;
-}
-
 std::vector<size_t> runs_of(const Sweep& sweep, const std::vector<size_t>& settings) {
   std::vector<size_t> out;
   for (size_t i = 0; i < sweep.runs.size(); ++i)

@@ -15,6 +15,7 @@
 
 #include "report/html.h"
 #include "report/line_chart.h"
+#include "report/metric_text.h"
 #include "report/report.h"
 #include "report/sweep_table.h"
 #include "report/value_plot.h"
@@ -116,7 +117,7 @@ std::string by_key(const Sweep& sweep, const Rows& rows, size_t key) {
   KeyCharts all;
   const auto add = [&](const std::string& title, bool from_zero, auto&& value) {
     LineChart chart{.title = title, .x_name = {}, .curves = {}, .from_zero = from_zero};
-    if (metric_text(title, 0.5).ends_with('%')) {
+    if (in_percent(title)) {
       chart.title += " in %";
       chart.y_factor = 100;
     }
@@ -125,7 +126,7 @@ std::string by_key(const Sweep& sweep, const Rows& rows, size_t key) {
   add(sweep.metric, false, [](const SettingRow& r) { return finite(r.metric); });
   if (sweep.target)
     add(fmt::format("seconds to {} {}", sweep.target->metric,
-                    metric_text(sweep.target->metric, sweep.target->value)),
+                    value_text(sweep.target->metric, sweep.target->value)),
         true, [](const SettingRow& r) { return finite(r.reached_s); });
   if (sweep.metric != "loss")
     add("training loss", false, [](const SettingRow& r) { return finite(r.loss); });
@@ -140,7 +141,7 @@ std::string heat_cell(const std::string& metric, double value, double low, doubl
   const double part = high > low ? (value - low) / (high - low) : 1;
   const double goodness = lower_is_better && high > low ? 1 - part : part;
   return fmt::format("<td style=\"background:rgba(var(--heat),{:.3f})\">{}</td>",
-                     kDarkest * goodness, metric_text(metric, value));
+                     kDarkest * goodness, value_text(metric, value));
 }
 
 // The best mean of the metric over the other keys, for each pair of values.
@@ -253,7 +254,7 @@ html::Table runs_table(const Sweep& sweep) {
   for (const SweepRun& r : sweep.runs) {
     const auto number = [&](const std::string& name) {
       const auto value = r.numbers.records().empty() ? std::nullopt : r.numbers.find(name);
-      return value ? metric_text(name, *value) : std::string("-");
+      return value ? value_text(name, *value) : std::string("-");
     };
     std::vector<std::string>& row = out.emplace_back();
     row = {r.point.name, std::string(name_of(r.state))};

@@ -11,23 +11,11 @@
 
 #include "base/stderr.h"
 #include "formats/csv_text.h"
+#include "report/metric_text.h"
 #include "spec/metric_name.h"
 
 namespace dpt {
 namespace {
-
-constexpr std::string_view kBest = "best.";
-
-bool is_share(std::string_view metric) {
-  if (metric.starts_with(kBest)) metric.remove_prefix(kBest.size());
-  const std::string_view name = without_set(metric);
-  return name == "accuracy" || top_k(name) > 0;
-}
-
-bool is_lower_better(std::string_view metric) {
-  if (metric.starts_with(kBest)) metric.remove_prefix(kBest.size());
-  return lower_is_better(metric);
-}
 
 template <class F>
 SeedMean mean_over(const std::vector<const SweepRun*>& runs, F&& value) {
@@ -81,10 +69,10 @@ SettingRow row_of(const Sweep& sweep, size_t setting) {
 // "86.95 +- 0.21 %"
 std::string mean_text(std::string_view metric, const SeedMean& m, bool seeds) {
   if (m.count == 0) return "-";
-  std::string mean = metric_text(metric, m.mean);
+  std::string mean = value_text(metric, m.mean);
   if (!seeds || m.count < 2) return mean;
-  return is_share(metric) ? fmt::format("{:.2f} +- {:.2f} %", 100 * m.mean, 100 * m.deviation)
-                          : fmt::format("{} +- {:.4f}", mean, m.deviation);
+  return in_percent(metric) ? fmt::format("{:.2f} +- {:.2f} %", 100 * m.mean, 100 * m.deviation)
+                            : fmt::format("{} +- {:.4f}", mean, m.deviation);
 }
 
 std::string plain(const SeedMean& m, int decimals) {
@@ -101,7 +89,7 @@ bool is_number_cell(const std::string& cell) {
 std::vector<SettingRow> setting_rows(const Sweep& sweep) {
   std::vector<SettingRow> out;
   for (size_t s = 0; s < sweep.settings(); ++s) out.push_back(row_of(sweep, s));
-  const bool lower = is_lower_better(sweep.metric);
+  const bool lower = lower_is_better(sweep.metric);
   std::ranges::stable_sort(out, [&](const SettingRow& a, const SettingRow& b) {
     if (a.reached_s.count != b.reached_s.count) return a.reached_s.count > b.reached_s.count;
     if (a.reached_s.count > 0 && a.reached_s.mean != b.reached_s.mean)
@@ -112,12 +100,6 @@ std::vector<SettingRow> setting_rows(const Sweep& sweep) {
     return lower ? a.metric.mean < b.metric.mean : a.metric.mean > b.metric.mean;
   });
   return out;
-}
-
-std::string metric_text(std::string_view metric, double value) {
-  if (is_share(metric)) return fmt::format("{:.2f} %", 100 * value);
-  constexpr double kLarge = 1e5;
-  return std::abs(value) < kLarge ? fmt::format("{:.4f}", value) : fmt::format("{:.4g}", value);
 }
 
 std::vector<TextColumn> sweep_columns(const Sweep& sweep, const std::vector<SettingRow>& rows) {
@@ -143,7 +125,7 @@ std::vector<TextColumn> sweep_columns(const Sweep& sweep, const std::vector<Sett
       [&](const SettingRow& r) { return mean_text("loss", r.loss, seeds); });
   if (sweep.target) {
     const auto title = [&](const char* what) {
-      return fmt::format("{} to {}", what, metric_text(sweep.target->metric, sweep.target->value));
+      return fmt::format("{} to {}", what, value_text(sweep.target->metric, sweep.target->value));
     };
     add(title("epochs"), 2,
         [](const SettingRow& r) { return plain(r.reached_epoch, r.runs > 1 ? 1 : 0); });
@@ -179,7 +161,7 @@ std::string sweep_csv(const Sweep& sweep) {
   if (sweep.seeds > 0) header.emplace_back("seed");
   for (const std::string& m : metrics) {
     header.push_back(m);
-    header.push_back(fmt::format("{}{}", kBest, m));
+    header.push_back(fmt::format("{}{}", kBestPrefix, m));
   }
   for (const char* name : {"epochs", "steps", "seconds", "samples_per_second"})
     header.emplace_back(name);

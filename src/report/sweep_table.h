@@ -34,9 +34,6 @@ std::string sweep_csv(const Sweep& sweep);
 // The columns of the table, and of that in sweep.html.
 std::vector<TextColumn> sweep_columns(const Sweep& sweep, const std::vector<SettingRow>& rows);
 
-// Accuracies and the like in percent, others with four decimals.
-std::string metric_text(std::string_view metric, double value);
-
 // The metrics that any run has recorded, without lr.
 std::vector<std::string> recorded_metrics(const Sweep& sweep);
 

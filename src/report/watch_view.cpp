@@ -9,6 +9,7 @@
 
 #include "base/status_line.h"
 #include "base/stderr.h"
+#include "report/metric_text.h"
 #include "report/reported_run.h"
 
 namespace dpt {
@@ -21,12 +22,11 @@ std::string of_text(int64_t done, int64_t all) {
 std::vector<std::string> results(const RunCurves& curves) {
   std::vector<std::string> out;
   for (const Curve& c : curves.curves()) {
-    if (!is_result(c)) continue;
+    if (!is_result(c.tag)) continue;
     const auto last = c.last();
     const auto best = c.best();
     if (!last || !best) continue;
-    std::string text = fmt::format("{} {}", c.tag == "loss/train" ? "loss" : title_of(c.tag),
-                                   value_text(c.tag, *last));
+    std::string text = fmt::format("{} {}", c.tag, value_text(c.tag, *last));
     if (c.points.size() > 1)
       text += best->value == *last ? " (best)"
                                    : fmt::format(" (best {}, {})", value_text(c.tag, best->value),
@@ -112,25 +112,24 @@ std::vector<std::string> position(const WatchedRun& run, double now, int columns
 
 std::vector<TextCurve> charted(const RunCurves& curves) {
   std::vector<TextCurve> out;
-  const Curve* steps = curves.find("loss/step");
-  if (const Curve* train = curves.find("loss/train"); train && (!steps || train->points.size() > 1))
+  const Curve* steps = curves.find("step.loss");
+  if (const Curve* train = curves.find("loss"); train && (!steps || train->points.size() > 1))
     out.push_back({.name = "loss", .points = &train->points});
   else if (steps)
-    out.push_back({.name = "loss of steps", .points = &steps->points});
-  for (const char* tag : {"loss/validation", "loss/test"})
+    out.push_back({.name = "step.loss", .points = &steps->points});
+  for (const char* tag : {"validation.loss", "test.loss"})
     if (const Curve* c = curves.find(tag); c && out.size() < 2)
-      out.push_back({.name = title_of(tag), .points = &c->points, .marks = true});
+      out.push_back({.name = tag, .points = &c->points, .marks = true});
   return out;
 }
 
-// A number of a record: "loss 0.3120", "8,310 samples/s", "validation loss 0.3410".
+// A number of a record: "loss 0.3120", "8,310 samples/s", "validation.loss 0.3410".
 std::string number_text_of(const std::string& tag, double value) {
-  std::string text = value_text(tag, value);
-  if (tag == "samples_per_second" || tag == "seconds/train") return text;
-  if (tag == "seconds/evaluation") return "evaluation " + text;
-  if (tag == "lr") return "lr " + text;
-  const bool loss = tag == "loss/train" || tag == "loss/step";
-  return fmt::format("{} {}", loss ? "loss" : title_of(tag), text);
+  const std::string text = value_text(tag, value);
+  if (tag == "samples_per_second" || tag == "seconds") return text;
+  if (tag == "evaluation_seconds") return "evaluation " + text;
+  if (tag == "step.loss") return "loss " + text;
+  return fmt::format("{} {}", tag == "lr" ? tag : title_of(tag), text);
 }
 
 }  // namespace
@@ -173,7 +172,7 @@ std::string record_line(const WatchedRun& run, std::string_view line) {
   if (kind == RecordKind::final) where = "final evaluation, " + where;
   std::vector<std::string> parts;
   for (const auto& [tag, value] : scalars->values)
-    if (!tag.starts_with("grad_norms/")) parts.push_back(number_text_of(tag, value));
+    if (!tag.starts_with("grad_norms.")) parts.push_back(number_text_of(tag, value));
   return fmt::format("{}: {}\n", where, fmt::join(parts, ", "));
 }
 

@@ -252,6 +252,16 @@ std::string misfit(const RunSettings& settings, const SessionData& data, std::st
   return "";
 }
 
+// Runs that evaluate a validation set evaluate the test set only when they end.
+void check_set(const Spec& spec, const std::string& metric, std::string_view key, Diagnostics& d) {
+  const std::string_view set = set_of(metric),
+                         evaluated = spec.data.validation.on() ? "validation" : "test";
+  if (!set.empty() && set != evaluated)
+    d.error(spec.at(key), fmt::format("'{0}' is not known during training, which evaluates the {1} "
+                                      "set; write {1}.{2}",
+                                      metric, evaluated, without_set(metric)));
+}
+
 std::vector<float> first_target(const SessionData& data) {
   std::vector<float> out(static_cast<size_t>(data.test_loader->target().shape.elements()));
   const uint32_t first = data.test_rows.empty() ? 0 : data.test_rows.front();
@@ -264,13 +274,15 @@ std::vector<float> first_target(const SessionData& data) {
 std::string metric_of_best(const Spec& spec, const SessionData& data) {
   const std::string& best = spec.save.best;
   if (!spec.save.on || best == "none") return "";
-  return best.empty() && data.evaluated == EvaluatedSet::validation ? "loss" : best;
+  return best.empty() && data.evaluated == EvaluatedSet::validation
+             ? "loss"
+             : std::string(without_set(best));
 }
 
 std::string metric_of_early_stop(const Spec& spec) {
   const EarlyStopSpec& stop = spec.early_stop;
   if (stop.patience == 0) return "";
-  return stop.metric.empty() ? "loss" : stop.metric;
+  return stop.metric.empty() ? "loss" : std::string(without_set(stop.metric));
 }
 
 EvaluationMetrics metrics_of(const RunSettings& settings, const SessionData& data,
@@ -287,6 +299,8 @@ EvaluationMetrics metrics_of(const RunSettings& settings, const SessionData& dat
     needs(metric_of_early_stop(settings.spec), "early_stop");
     return {};
   }
+  check_set(settings.spec, settings.spec.save.best, "save.best", d);
+  check_set(settings.spec, settings.spec.early_stop.metric, "early_stop.metric", d);
   const Shape& output = model.graph[model.graph.output].desc.shape;
   EvaluationMetrics::Settings out;
   if (by_classes(settings, data)) {

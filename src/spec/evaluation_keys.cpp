@@ -15,16 +15,35 @@ constexpr const char* kMetricPattern =
     "^(loss|accuracy|top[1-9][0-9]*|f1|confusion_matrix|perplexity|mae|r2)$";
 
 bool is_metric(std::string_view name) {
-  static constexpr std::string_view kNames[] = {"loss",       "accuracy", "f1", "confusion_matrix",
-                                                "perplexity", "mae",      "r2"};
-  return top_k(name) > 0 || std::ranges::find(kNames, name) != std::end(kNames);
+  return is_number_metric(name) || name == "confusion_matrix";
 }
 
-// Whether weights can be chosen by the metric: it has one number.
-bool has_number(std::string_view name) { return is_metric(name) && name != "confusion_matrix"; }
+// With the set or without: evaluations during training have one set.
+constexpr const char* kRankedPattern =
+    "^((validation|test)[.])?(loss|accuracy|top[1-9][0-9]*|f1|perplexity|mae|r2)$";
 
-constexpr Rule<std::string> kRanks{"must be a metric with one number, such as loss or accuracy",
-                                   [](const std::string& m) { return m.empty() || has_number(m); }};
+// Whether weights can be chosen by the metric: it has one number.
+bool has_number(std::string_view name) {
+  return set_of(name) != "train" && is_number_metric(without_set(name));
+}
+
+constexpr const char* kRankedNames =
+    "loss, accuracy, topK (such as top5), f1, perplexity, mae or r2, also with the evaluated set, "
+    "as "
+    "in validation.loss";
+
+// Reads a metric of the evaluations. "none": the text is kept.
+void read_ranked(std::string_view key, const Node& n, std::string& out, Diagnostics& d) {
+  if (n.kind == Node::Kind::null) return;
+  if (n.kind == Node::Kind::scalar && (n.text == "none" || has_number(n.text))) {
+    out = n.text;
+    return;
+  }
+  const std::string meant = n.kind == Node::Kind::scalar ? current_name(n.text) : "";
+  d.error(n.where,
+          fmt::format("'{}' must be a metric with one number: {}{}", key, kRankedNames,
+                      has_number(meant) ? fmt::format("; did you mean '{}'?", meant) : ""));
+}
 
 void unknown_metric(const Located<std::string>& name, Diagnostics& d) {
   d.unknown("metric", name, "",
@@ -82,12 +101,7 @@ struct EvaluateKeys : EvaluateSpec {
 
 struct SaveKeys : SaveSpec {
   static void read_best(SaveKeys& out, const Node& n, Diagnostics& d) {
-    if (n.kind == Node::Kind::null) return;
-    if (n.kind != Node::Kind::scalar || (n.text != "none" && !has_number(n.text)))
-      d.error(n.where,
-              "'best' must be a metric with one number, such as loss or accuracy, or none");
-    else
-      out.best = n.text;
+    read_ranked("best", n, out.best, d);
   }
 
   static KeyTable<SaveKeys> keys() {
@@ -114,20 +128,29 @@ struct SaveKeys : SaveSpec {
             {.kind = "a metric or none",
              .fallback = "loss with `data.validation`, else none",
              .type = KeyKind::text,
-             .schema = {{"type", "string"},
-                        {"pattern", "^(none|loss|accuracy|top[1-9][0-9]*|f1|perplexity|mae|r2)$"}}})
+             .schema = {{"type", "string"}, {"pattern", fmt::format("^none$|{}", kRankedPattern)}}})
         .usage("ModelCheckpoint(monitor)", "save: {best: accuracy}");
   }
 };
 
 struct EarlyStopKeys : EarlyStopSpec {
+  static void read_metric(EarlyStopKeys& out, const Node& n, Diagnostics& d) {
+    std::string metric;
+    read_ranked("metric", n, metric, d);
+    if (metric != "none") out.metric = metric;
+  }
+
   static KeyTable<EarlyStopKeys> keys() {
     return KeyTable<EarlyStopKeys>()
         .required("patience", &EarlyStopKeys::patience,
                   "evaluations without improvement after which the run ends", kPositive)
         .usage("EarlyStopping(patience)", "early_stop: {patience: 5}")
-        .optional("metric", &EarlyStopKeys::metric,
-                  "metric of the evaluations that must improve; none: the loss", kRanks)
+        .optional_section(
+            "metric", "metric of the evaluations that must improve; none: the loss", read_metric,
+            {.kind = "a metric or none",
+             .fallback = "loss",
+             .type = KeyKind::text,
+             .schema = {{"type", "string"}, {"pattern", fmt::format("^none$|{}", kRankedPattern)}}})
         .usage("EarlyStopping(monitor)", "early_stop: {patience: 5, metric: accuracy}")
         .optional("min_delta", &EarlyStopKeys::min_delta,
                   "a smaller change of the metric does not count as an improvement", kNotNegative)

@@ -1,19 +1,37 @@
-// The names of metrics in specs, messages and files: loss, accuracy, top5 (any topK), f1,
-// perplexity, mae, r2, and confusion_matrix, which has no number. A qualified name begins with the
-// set: validation.accuracy, test.loss, train.loss.
+// The names of metrics in specs, options, messages and files. A metric is loss, accuracy, top5 (any
+// topK), f1, perplexity, mae, r2, or confusion_matrix, which has no number. A full name begins with
+// the set: test.accuracy, validation.loss. The training loss is `loss`, and that of a step
+// `step.loss`. `best.` before a name means its best value so far.
 #pragma once
 
+#include <array>
 #include <charconv>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace dpt {
 
+inline constexpr std::string_view kBestPrefix = "best.";
+inline constexpr std::array<std::string_view, 3> kMetricSets = {"train", "validation", "test"};
+
+// "validation" of "validation.accuracy"; empty: the name has no set.
+inline std::string_view set_of(std::string_view metric) {
+  for (const std::string_view set : kMetricSets)
+    if (metric.size() > set.size() && metric.starts_with(set) && metric[set.size()] == '.')
+      return set;
+  return "";
+}
+
 // "accuracy" of "validation.accuracy"; a name without a set is returned as it is.
 inline std::string_view without_set(std::string_view metric) {
-  for (const std::string_view set : {"train.", "validation.", "test."})
-    if (metric.starts_with(set)) return metric.substr(set.size());
-  return metric;
+  const std::string_view set = set_of(metric);
+  return set.empty() ? metric : metric.substr(set.size() + 1);
+}
+
+// "accuracy" of "best.accuracy"; other names are returned as they are.
+inline std::string_view without_best(std::string_view metric) {
+  return metric.starts_with(kBestPrefix) ? metric.substr(kBestPrefix.size()) : metric;
 }
 
 // K of "topK", such as 5 of "top5"; 0 if the name is no such metric.
@@ -25,11 +43,45 @@ inline int64_t top_k(std::string_view metric) {
   return error == std::errc() && rest == end && k > 0 ? k : 0;
 }
 
+// Whether this is a metric with one number, without a set.
+inline bool is_number_metric(std::string_view name) {
+  for (const std::string_view known : {"loss", "accuracy", "f1", "perplexity", "mae", "r2"})
+    if (name == known) return true;
+  return top_k(name) > 0;
+}
+
+// The name that version 0.1.0 wrote as "test_accuracy", or in tables as "best_accuracy" or
+// "last_test_loss": "test.accuracy", "best.accuracy", "test.loss"; "validation.loss" of "val_loss".
+// Names of no metric are returned as they are.
+inline std::string current_name(std::string_view name) {
+  if (name.starts_with(kBestPrefix))
+    return std::string(kBestPrefix) + current_name(without_best(name));
+  std::string_view rest = name;
+  std::string before;
+  if (rest.starts_with("best_")) before = kBestPrefix;
+  if (rest.starts_with("best_") || rest.starts_with("last_")) rest.remove_prefix(5);
+  for (const std::string_view set : {"train", "validation", "test", "val"})
+    if (rest.size() > set.size() && rest.starts_with(set) &&
+        (rest[set.size()] == '_' || rest[set.size()] == '.')) {
+      before += set == "val" ? "validation" : set;
+      before += '.';
+      rest.remove_prefix(set.size() + 1);
+      break;
+    }
+  return is_number_metric(rest) ? before + std::string(rest) : std::string(name);
+}
+
 // Whether a smaller value of the metric is better: of loss, perplexity and mae. A larger one is of
-// accuracy, topK, f1 and r2. The name may be qualified.
+// accuracy, topK, f1 and r2. The name may be a full one.
 inline bool lower_is_better(std::string_view metric) {
-  const std::string_view name = without_set(metric);
+  const std::string_view name = without_set(without_best(metric));
   return name == "loss" || name == "perplexity" || name == "mae";
+}
+
+// Whether the metric is a share of samples, shown in percent. The name may be a full one.
+inline bool is_share(std::string_view metric) {
+  const std::string_view name = without_set(without_best(metric));
+  return name == "accuracy" || top_k(name) > 0;
 }
 
 }  // namespace dpt

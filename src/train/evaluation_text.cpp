@@ -37,7 +37,7 @@ std::string evaluation_text(std::string_view set, const Evaluation& e, int digit
 void add_evaluation(Json& record, std::string_view set, const Evaluation& e) {
   constexpr int kDigits = 9, kDecimals = 6;
   const auto add = [&](std::string_view name, Json value) {
-    record.add(fmt::format("{}_{}", set, name), std::move(value));
+    record.add(fmt::format("{}.{}", set, name), std::move(value));
   };
   add("loss", Json::rounded(e.loss, kDigits));
   if (e.accuracy >= 0) add("accuracy", Json::decimals(e.accuracy, kDecimals));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "spec/metric_name.h"
 #include "train/metrics_file.h"
 
 namespace dpt {
@@ -18,7 +19,7 @@ bool add_members(const Json& object, const std::string& prefix, MetricsRecord& o
     } else if (const auto yes = value.boolean()) {
       out.numbers.emplace_back(name, *yes ? 1 : 0);
     } else if (const auto number = number_at(object, key)) {
-      out.numbers.emplace_back(name, *number);
+      out.numbers.emplace_back(prefix.empty() ? current_name(name) : name, *number);
     } else {
       return false;
     }

@@ -18,8 +18,8 @@ enum class RecordKind {
 };
 
 struct MetricsRecord {
-  // In the order of the line. The entries of an object have the object's name before them:
-  // "grad_norms.lin1.weight". null is NaN, true is 1, false is 0.
+  // In the order of the line, by the names of spec/metric_name.h. The entries of an object have the
+  // object's name before them: "grad_norms.lin1.weight". null is NaN, true is 1, false is 0.
   std::vector<std::pair<std::string, double>> numbers;
   std::vector<std::pair<std::string, std::string>> texts;
 

@@ -13,21 +13,13 @@
 #include "spec/metric_name.h"
 #include "spec/spec.h"
 #include "train/metrics_file.h"
+#include "train/metrics_record.h"
 #include "train/reporter.h"
 
 namespace dpt {
 namespace {
 
-constexpr std::string_view kBest = "best.";
 constexpr double kMostCount = 1e15;  // doubles represent smaller counts exactly
-
-// "test.accuracy" of "test_accuracy"; empty: no result of an evaluation.
-std::string metric_of_key(std::string_view key) {
-  for (const std::string_view set : {"test", "validation"})
-    if (key.starts_with(set) && key.size() > set.size() + 1 && key[set.size()] == '_')
-      return fmt::format("{}.{}", set, key.substr(set.size() + 1));
-  return "";
-}
 
 std::string_view evaluated_set(const Spec& spec) {
   return spec.data.validation.on() ? "validation" : "test";
@@ -56,46 +48,48 @@ std::vector<std::string> metrics_of(const Spec& spec) {
 std::vector<std::string> number_names(const Spec& spec) {
   const std::vector<std::string> metrics = metrics_of(spec);
   std::vector<std::string> out = metrics;
-  for (const std::string& m : metrics) out.push_back(fmt::format("{}{}", kBest, m));
+  for (const std::string& m : metrics) out.push_back(fmt::format("{}{}", kBestPrefix, m));
   for (const char* name : {"lr", "epochs", "steps", "seconds", "samples_per_second"})
     out.emplace_back(name);
   return out;
 }
 
-std::string full_metric_name(std::string_view name, const Spec& spec) {
-  if (name.starts_with(kBest))
-    return fmt::format("{}{}", kBest, full_metric_name(name.substr(kBest.size()), spec));
+std::string full_metric_name(std::string_view given, const Spec& spec) {
+  const std::string name = current_name(given);
+  if (name.starts_with(kBestPrefix))
+    return fmt::format("{}{}", kBestPrefix, full_metric_name(without_best(name), spec));
   if (name == "train.loss") return "loss";
   const std::string evaluated = fmt::format("{}.{}", evaluated_set(spec), name);
   const std::vector<std::string> metrics = metrics_of(spec);
   const bool known = name != "loss" && std::ranges::find(metrics, evaluated) != metrics.end();
-  return known ? evaluated : std::string(name);
+  return known ? evaluated : name;
 }
 
 void RunNumbers::add(std::string_view line) {
+  if (line.find_first_not_of(" \t\r") == line.npos) return;
+  stopped_early_ = line.find(R"("stopped_early")") != line.npos;
   if (line.starts_with(R"({"step")")) return;  // most lines, and not worth parsing
-  const auto json = record_of(line);
-  if (!json) return;
-  const bool evaluation = number_at(*json, "evaluation") || json->find("final");
-  const auto epoch = number_at(*json, "epoch");
-  if (!epoch || (number_at(*json, "step") && !evaluation)) return;
-  NumbersRecord record;
-  record.epoch = *epoch >= 0 && *epoch < kMostCount ? static_cast<int64_t>(*epoch) : 0;
-  for (const auto& [key, unread] : json->members()) {
-    const auto value = number_at(*json, key);
-    if (!value) continue;
-    if (const std::string m = metric_of_key(key); !m.empty()) record.values[m] = *value;
-    if (!evaluation && (key == "loss" || key == "lr")) record.values[key] = *value;
+  const auto record = parse_record(line);
+  const RecordKind kind = record ? record->kind() : RecordKind::other;
+  if (kind == RecordKind::other || kind == RecordKind::step) return;
+  const double epoch = record->number("epoch").value_or(-1);
+  if (!(epoch >= 0 && epoch < kMostCount)) return;
+  NumbersRecord out{.epoch = static_cast<int64_t>(epoch)};
+  for (const auto& [name, value] : record->numbers) {
+    const bool of_training = kind == RecordKind::epoch && (name == "loss" || name == "lr");
+    if (!of_training && set_of(name).empty()) continue;
+    out.values[name] = value;
+    if (std::ranges::find(names_, name) == names_.end()) names_.push_back(name);
   }
-  if (!evaluation) add_epoch(*json, record.epoch);
-  record.trained_s = seconds_;
-  records_.push_back(std::move(record));
+  if (kind == RecordKind::epoch) add_epoch(*record, out.epoch);
+  out.trained_s = seconds_;
+  records_.push_back(std::move(out));
 }
 
 // Counts what an epoch took.
-void RunNumbers::add_epoch(const Json& record, int64_t epoch) {
+void RunNumbers::add_epoch(const MetricsRecord& record, int64_t epoch) {
   const auto positive = [&](std::string_view key) {
-    const double value = number_at(record, key).value_or(0);
+    const double value = record.number(key).value_or(0);
     return std::isfinite(value) && value > 0 && value < kMostCount ? value : 0;
   };
   const double seconds = positive("seconds"), rate = positive("samples_per_second");
@@ -113,8 +107,8 @@ std::optional<double> RunNumbers::find(std::string_view name) const {
   if (name == "seconds") return seconds_;
   if (name == "samples_per_second")
     return timed_s_ > 0 ? std::optional(samples_ / timed_s_) : std::nullopt;
-  const bool best = name.starts_with(kBest);
-  const std::string_view metric = best ? name.substr(kBest.size()) : name;
+  const bool best = name.starts_with(kBestPrefix);
+  const std::string_view metric = best ? name.substr(kBestPrefix.size()) : name;
   std::optional<double> out;
   for (const NumbersRecord& r : records_)
     if (const auto found = r.values.find(metric); found != r.values.end())

@@ -13,6 +13,7 @@
 
 namespace dpt {
 
+struct MetricsRecord;
 struct Spec;
 
 // The metrics that a run of this spec records: "loss" (of training), then those of evaluations, as
@@ -24,8 +25,8 @@ std::vector<std::string> metrics_of(const Spec& spec);
 std::vector<std::string> number_names(const Spec& spec);
 
 // The full name of what a user wrote: "accuracy" is the evaluations' own ("validation.accuracy" if
-// the spec has a validation set, else "test.accuracy"), "train.loss" is "loss". Other names are
-// returned as they are.
+// the spec has a validation set, else "test.accuracy"), "train.loss" is "loss", and names of
+// version 0.1.0 are current ones. Other names are returned as they are.
 std::string full_metric_name(std::string_view name, const Spec& spec);
 
 // A record of metrics.jsonl with results: of an epoch, or of an evaluation.
@@ -48,14 +49,20 @@ class RunNumbers {
   // The first record whose metric is as good as `value`, or better; null: none is.
   const NumbersRecord* reached(std::string_view metric, double value) const;
 
+  // The metrics that were recorded, and lr, by first appearance.
+  const std::vector<std::string>& names() const { return names_; }
   int64_t epochs() const { return epochs_; }
+  int64_t steps() const { return steps_; }               // of complete epochs
+  bool stopped_early() const { return stopped_early_; }  // by `early_stop`
   double seconds() const { return seconds_; }
   const std::vector<NumbersRecord>& records() const { return records_; }
 
  private:
-  void add_epoch(const Json& record, int64_t epoch);
+  void add_epoch(const MetricsRecord& record, int64_t epoch);
 
   std::vector<NumbersRecord> records_;
+  std::vector<std::string> names_;
+  bool stopped_early_ = false;
   int64_t epochs_ = 0, steps_ = 0;
   double seconds_ = 0, samples_ = 0, timed_s_ = 0;
 };

@@ -48,75 +48,27 @@ void find_below(const std::string& path, int depth, std::vector<std::string>& ou
   }
 }
 
-void add(MetricRange& range, std::optional<double> value, bool (*better)(double, double)) {
-  if (!value) return;
-  range.last = value;
-  if (!std::isnan(*value) && (!range.best || better(*value, *range.best))) range.best = value;
-}
-bool lower(double a, double b) { return a < b; }
-bool higher(double a, double b) { return a > b; }
-
-// Collects the records of epochs and evaluations; skips those of steps.
-class Epochs {
+// The lines of metrics.jsonl that are no records.
+class BrokenLines {
  public:
-  explicit Epochs(RunSummary& run) : run_(run) {}
-
-  void line(std::string_view text, int64_t number) {
+  void add(std::string_view text, int64_t number) {
     const size_t begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
     if (begin == text.npos) return;
     last_ = number;
-    if (text[begin] != '{' || text[end] != '}') {
-      if (first_broken_ == 0) first_broken_ = number;
-      ++broken_;
-      return;
-    }
-    run_.stopped_early = text.find(R"("stopped_early")") != text.npos;  // the last record
-    if (text.starts_with(R"({"step")")) return;  // most lines, and not worth parsing
-    const auto json = record_of(text);
-    if (!json) return;
-    const auto epoch = number_at(*json, "epoch");
-    if (!number_at(*json, "loss"))
-      evaluation(*json);
-    else if (epoch && !number_at(*json, "step"))
-      record(*json, *epoch);
+    if (text[begin] == '{' && text[end] == '}') return;
+    if (first_broken_ == 0) first_broken_ = number;
+    ++broken_;
   }
 
-  void finish() {
-    if (samples_ > 0 && seconds_ > 0) run_.samples_per_second = samples_ / seconds_;
-    // The last line may be incomplete: it is being written, or the run was killed.
-    if (broken_ > 1 || (broken_ == 1 && first_broken_ != last_))
-      run_.note = fmt::format("metrics.jsonl: {} not a record, first at line {}",
-                              counted(broken_, "line is", "lines are"), first_broken_);
+  // The last line may be incomplete: it is being written, or the run was killed.
+  std::string problem() const {
+    if (broken_ == 0 || (broken_ == 1 && first_broken_ == last_)) return "";
+    return fmt::format("metrics.jsonl: {} not a record, first at line {}",
+                       counted(broken_, "line is", "lines are"), first_broken_);
   }
 
  private:
-  void record(const Json& json, double epoch) {
-    constexpr double kMost = 1e15;  // doubles represent smaller counts exactly
-    const double steps = number_at(json, "steps").value_or(0);
-    if (!(epoch >= 0 && epoch < kMost && steps >= 0 && steps < kMost)) return;
-    run_.epochs = std::max(run_.epochs, static_cast<int64_t>(epoch));
-    run_.steps += static_cast<int64_t>(steps);
-    add(run_.loss, number_at(json, "loss"), lower);
-    evaluation(json);
-    const double seconds = number_at(json, "seconds").value_or(0);
-    if (!std::isfinite(seconds) || seconds < 0) return;
-    run_.seconds += seconds;
-    const double rate = number_at(json, "samples_per_second").value_or(0);
-    if (!std::isfinite(rate) || rate <= 0) return;
-    samples_ += rate * seconds;
-    seconds_ += seconds;
-  }
-
-  void evaluation(const Json& json) {
-    add(run_.test_loss, number_at(json, "test_loss"), lower);
-    add(run_.accuracy, number_at(json, "test_accuracy"), higher);
-    add(run_.validation_loss, number_at(json, "validation_loss"), lower);
-    add(run_.validation_accuracy, number_at(json, "validation_accuracy"), higher);
-  }
-
-  RunSummary& run_;
   int64_t broken_ = 0, first_broken_ = 0, last_ = 0;
-  double samples_ = 0, seconds_ = 0;
 };
 
 // A count from the spec; empty if the key is missing or not a number.
@@ -130,11 +82,11 @@ std::optional<int64_t> count_in(const FlatSpec& spec, const std::string& key) {
 }
 
 bool is_finished(const RunSummary& run) {
-  if (run.stopped_early) return true;
+  if (run.numbers.stopped_early()) return true;
   const auto epochs = count_in(run.spec, "epochs"), steps = count_in(run.spec, "steps");
-  if (steps && run.steps >= *steps) return true;
-  if (epochs) return run.epochs >= *epochs;
-  return !steps && run.epochs >= 1;
+  if (steps && run.numbers.steps() >= *steps) return true;
+  if (epochs) return run.numbers.epochs() >= *epochs;
+  return !steps && run.numbers.epochs() >= 1;
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -193,9 +145,12 @@ std::string read_metrics(RunSummary& run) {
   if (!fs::is_regular_file(path, error)) return "metrics.jsonl is not a regular file";
   std::ifstream in(path, std::ios::binary);
   if (!in) return "metrics.jsonl cannot be opened";
-  Epochs epochs(run);
-  read_lines(in, [&](std::string_view text, int64_t number) { epochs.line(text, number); });
-  epochs.finish();
+  BrokenLines broken;
+  read_lines(in, [&](std::string_view text, int64_t number) {
+    broken.add(text, number);
+    run.numbers.add(text);
+  });
+  run.note = broken.problem();
   return in.bad() ? "metrics.jsonl cannot be read" : "";
 }
 

@@ -8,6 +8,7 @@
 
 #include "spec/changes.h"
 #include "train/metrics_record.h"
+#include "train/run_numbers.h"
 
 namespace dpt {
 
@@ -22,21 +23,11 @@ enum class RunState {
 };
 std::string_view name_of(RunState state);
 
-// A metric over the records that have it; NaN is never best.
-struct MetricRange {
-  std::optional<double> last, best;
-};
-
 struct RunSummary {
   std::string path;  // as returned by find_runs()
   FlatSpec spec;
   std::optional<MetricsRecord> environment;  // env.json; empty: it is missing or damaged
-  int64_t epochs = 0, steps = 0;             // done; steps: of complete epochs
-  bool stopped_early = false;                // by `early_stop`
-  // Of epochs, and of evaluations between and after them; accuracies from 0 to 1.
-  MetricRange loss, test_loss, accuracy, validation_loss, validation_accuracy;
-  double seconds = 0;                        // training time, without evaluation
-  std::optional<double> samples_per_second;  // over all epochs
+  RunNumbers numbers;
   RunState state = RunState::unknown;
   std::string note;  // one line: a problem with its files, or the run's error
 };

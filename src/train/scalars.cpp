@@ -14,18 +14,6 @@ constexpr std::array<std::string_view, 7> kNoScalars = {"step",  "epoch",      "
 constexpr std::array<std::string_view, 5> kOfSteps = {"lr", "loss_scale", "norm", "noise_scale",
                                                       "data_wait"};
 
-std::string tag_of(const std::string& key, bool of_step) {
-  constexpr std::string_view kNorms = "grad_norms.";
-  if (key == "loss") return of_step ? "loss/step" : "loss/train";
-  if (key == "norm") return "grad_norm";
-  if (key == "seconds") return "seconds/train";
-  if (key == "evaluation_seconds") return "seconds/evaluation";
-  for (const std::string set : {"train", "validation", "test"})
-    if (key.starts_with(set + "_")) return key.substr(set.size() + 1) + "/" + set;
-  if (key.starts_with(kNorms)) return "grad_norms/" + key.substr(kNorms.size());
-  return key;
-}
-
 int64_t integer(double x) {
   constexpr double kMost = 1e15;  // doubles represent smaller integers exactly
   return x >= 0 && x < kMost ? static_cast<int64_t>(x) : 0;
@@ -48,7 +36,7 @@ std::optional<ScalarsOfRecord> ScalarReader::read(const MetricsRecord& record) {
   for (const auto& [key, value] : record.numbers) {
     if (std::ranges::find(kNoScalars, key) != kNoScalars.end()) continue;
     if (!of_step && has_steps_ && std::ranges::find(kOfSteps, key) != kOfSteps.end()) continue;
-    out.values.push_back({tag_of(key, of_step), value});
+    out.values.push_back({of_step && key == "loss" ? "step.loss" : key, value});
   }
   return out;
 }

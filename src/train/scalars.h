@@ -1,5 +1,6 @@
-// The numbers of a run's records by the names that charts have for them: "loss/step", "loss/train",
-// "loss/validation", "accuracy/test", "lr", "grad_norms/lin1.weight".
+// The numbers of a run's records over its steps, by the names of metrics.jsonl: "loss",
+// "validation.loss", "test.accuracy", "lr", "grad_norms.lin1.weight"; the loss of a step is
+// "step.loss".
 #pragma once
 
 #include <cstdint>

@@ -64,7 +64,9 @@ TEST_CASE(
   CHECK_MESSAGE(resolved.code == 0, resolved.err);
   const Finished table = fixture.run({"runs", "run", "--json"});
   CHECK_MESSAGE(table.code == 0, table.err);
-  CHECK_MESSAGE(table.out.find("0.435333705") != table.out.npos, table.out);
+  CHECK_MESSAGE(has(table.out, R"("test.loss": 0.435333705, )"), table.out);
+  const Finished sorted = fixture.run({"runs", "run", "--csv", "--sort", "last_test_loss"});
+  CHECK_MESSAGE(has(sorted.out, ",test.loss,best.test.loss,"), sorted.err);
   const Finished self = fixture.run({"compare", "run", "run/metrics.jsonl"});
   CHECK_MESSAGE(self.code == 0, (self.out + self.err));
   for (const char* weights :

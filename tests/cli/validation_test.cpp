@@ -65,9 +65,9 @@ TEST_CASE("the commands understand a run with a validation set") {
   CHECK(percent == doctest::Approx(100 * std::stod(best)).epsilon(1e-4));  // as printed
 
   const Finished runs = run({"runs", "--json", "runs"});
-  CHECK(std::stod(between(runs.out, "\"best_validation_accuracy\": ", ",")) ==
+  CHECK(std::stod(between(runs.out, "\"best.validation.accuracy\": ", ",")) ==
         doctest::Approx(std::stod(best)).epsilon(1e-3));  // four digits are printed
-  CHECK(std::stod(between(runs.out, "\"last_test_loss\": ", ",")) ==
+  CHECK(std::stod(between(runs.out, "\"test.loss\": ", ",")) ==
         doctest::Approx(std::stod(between(test.out, "Test loss: ", ","))).epsilon(1e-5));
   run({"compare", "runs/t/1", "runs/t/1"});
   run({"check", "t.yaml"});

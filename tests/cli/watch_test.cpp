@@ -59,7 +59,7 @@ TEST_CASE("watch prints a line per record into a log, and ends with the run") {
   CHECK(becomes_true(60, [&] { return has(watch.out(), "epoch 1/5: "); }));
   CHECK(watch.out() ==
         "runs/net/1: net, running\n"
-        "epoch 1/5: loss 1.0000, 1.00 s, lr 0.01, 40 samples/s, test loss 1.0000\n");
+        "epoch 1/5: loss 1.0000, 1.00 s, lr 0.01, 40 samples/s, test.loss 1.0000\n");
   run.add(2);
   CHECK(becomes_true(60, [&] { return has(watch.out(), "epoch 2/5: loss 0.5000"); }));
   run.folder.write("runs/net/1/error.txt", "exit code 1\nthe disk is full\n");
@@ -67,7 +67,7 @@ TEST_CASE("watch prints a line per record into a log, and ends with the run") {
   CHECK(const_cast<Process&>(watch).wait(60) == 0);
   CHECK(
       has(watch.out(),
-          "runs/net/1: failed, epoch 2/5, step 8/20, loss 0.5000 (best), test loss 0.5000 (best), "
+          "runs/net/1: failed, epoch 2/5, step 8/20, loss 0.5000 (best), test.loss 0.5000 (best), "
           "the disk is full\n"));
   CHECK(watch.out().find('\r') == std::string::npos);
   CHECK(watch.out().find('\x1b') == std::string::npos);
@@ -143,7 +143,7 @@ TEST_CASE("on terminals of 40, 80 and 200 columns watch redraws, and leaves the 
     const size_t left = text.rfind("\x1b[?1049l");
     CHECK(text.find("\x1b[?1049h") < left);
     const std::string last = text.substr(left);
-    CHECK(has(last, "test loss"));
+    CHECK(has(last, "test.loss"));
     std::istringstream lines(last.substr(last.find("killed, epoch")));
     for (std::string line; std::getline(lines, line);)
       CHECK_MESSAGE(line.size() <= static_cast<size_t>(columns), line);

@@ -48,11 +48,11 @@ with tempfile.TemporaryDirectory() as folder:
     steps = [r for r in records if "step" in r]
     epochs = [r for r in records if "step" not in r]
     near = lambda a, b: math.isclose(a, b, rel_tol=1e-6)  # TensorBoard has floats
-    check([s for s, _ in first["loss/step"]] == list(range(1, 21)), "steps of loss/step")
-    check(all(near(v, r["loss"]) for (_, v), r in zip(first["loss/step"], steps)), "loss/step")
-    check([s for s, _ in first["loss/train"]] == [5, 10, 15, 20], "steps of loss/train")
-    check(all(near(v, r["test_accuracy"]) for (_, v), r in zip(first["accuracy/test"], epochs)), "accuracy/test")
-    check({"lr", "loss/test", "samples_per_second"} <= set(first), f"tags {sorted(first)}")
+    check([s for s, _ in first["step.loss"]] == list(range(1, 21)), "steps of step.loss")
+    check(all(near(v, r["loss"]) for (_, v), r in zip(first["step.loss"], steps)), "step.loss")
+    check([s for s, _ in first["loss"]] == [5, 10, 15, 20], "steps of loss")
+    check(all(near(v, r["test.accuracy"]) for (_, v), r in zip(first["test.accuracy"], epochs)), "test.accuracy")
+    check({"lr", "test.loss", "samples_per_second"} <= set(first), f"tags {sorted(first)}")
     text = seen.Tensors("spec")[0].tensor_proto.string_val[0].decode()
     check("    epochs: 4\n" in text, "the spec's text")
     content = seen.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
@@ -63,5 +63,5 @@ with tempfile.TemporaryDirectory() as folder:
     subprocess.run(again, cwd=folder, check=True, capture_output=True)
     check(len(list(run.glob("events.out.tfevents.*"))) == 2, "a file per process")
     second, _ = points(run)
-    for tag in ("loss/step", "loss/train", "loss/test", "lr"):
+    for tag in ("step.loss", "loss", "test.loss", "lr"):
         check(second[tag] == first[tag], f"{tag} after the resume: {second[tag]} and {first[tag]}")

@@ -48,8 +48,8 @@ TEST_CASE("a page about a run has its parts, escaped, and no scripts") {
   for (const char* part :
        {"<title>&lt;net&gt; &amp; &quot;co&quot; (finished)</title>",
         "<h1>&lt;net&gt; &amp; &quot;co&quot; ", ">finished</span>", "Epoch 3 of 3, step 30 of 30",
-        "validation accuracy<b>90.00 %</b>", "<figcaption>loss</figcaption>",
-        "<figcaption>validation accuracy in %</figcaption>",
+        "validation.accuracy<b>90.00 %</b>", "<figcaption>loss</figcaption>",
+        "<figcaption>validation.accuracy in %</figcaption>",
         "<figcaption>learning rate</figcaption>", "7 of 8 samples are right: 87.50 %",
         "each shard: a &lt; b", "name: &lt;net&gt; &amp; &quot;co&quot;", "node&lt;1&gt;",
         "<td>seed</td><td>4</td>", "1970-01-01 00:16:38 UTC",
@@ -111,7 +111,7 @@ TEST_CASE("several runs: curves together, differences of specs, runs of the same
   CHECK(count(page, "<tr><td>optimizer.sgd.lr</td><td>0.1</td><td>0.2</td><td>0.2</td></tr>") == 1);
   CHECK(count(page, "<td>a, b</td>") == 1);
   CHECK(count(page, "<td>c</td>") == 2);  // its results and its weights
-  CHECK(has(page, "<figcaption>training loss</figcaption>"));
+  CHECK(has(page, "<figcaption>loss</figcaption>"));
   CHECK(!has(page, "All runs ended in the same bits"));
   const std::string text = weights_text(runs);
   CHECK_MESSAGE(has(text, "  a, b (the same bits)\n"), text);
@@ -203,13 +203,13 @@ TEST_CASE("metrics that runs have once are in the table, and not drawn") {
   const std::vector<ReportedRun> runs = {read_reported(folder.file("a"), "a"),
                                          read_reported(folder.file("b"), "b")};
   const std::string page = runs_report(runs);
-  CHECK(has(page, "<th class=\"right\">test accuracy</th><th class=\"right\">seconds</th>"));
+  CHECK(has(page, "<th class=\"right\">test.accuracy</th><th class=\"right\">seconds</th>"));
   CHECK(!has(page, "<figcaption>test accuracy in %</figcaption>"));
-  CHECK(has(page, "<figcaption>validation accuracy in %</figcaption>"));
+  CHECK(has(page, "<figcaption>validation.accuracy in %</figcaption>"));
   const std::string picture = curves_svg(runs);
-  CHECK(has(picture, ">validation accuracy in %</text>"));
+  CHECK(has(picture, ">validation.accuracy in %</text>"));
   CHECK(!has(picture, "samples per second"));
-  CHECK(has(curves_svg(runs[0]), ">test accuracy</text>"));  // beside the validation accuracy
+  CHECK(has(curves_svg(runs[0]), ">test.accuracy</text>"));  // beside the validation accuracy
 }
 
 }  // namespace

@@ -74,9 +74,9 @@ TEST_CASE("curves keep last and best, and the pace gives the time left") {
   CHECK(c.epoch() == 2);
   CHECK(c.step() == 200);
   CHECK(c.steps_of_epoch() == 100);
-  CHECK(c.find("loss/validation")->last() == 0.7);
-  CHECK(c.find("loss/validation")->best()->value == 0.6);
-  CHECK(c.find("accuracy/validation")->best()->step == 100);
+  CHECK(c.find("validation.loss")->last() == 0.7);
+  CHECK(c.find("validation.loss")->best()->value == 0.6);
+  CHECK(c.find("validation.accuracy")->best()->step == 100);
   CHECK(c.trained_s() == 20);
   // 100 steps in 12 seconds; 300 are left, and 4 seconds of them are over.
   CHECK(*seconds_left(c, 500, 1016) == doctest::Approx(32));
@@ -94,9 +94,9 @@ TEST_CASE("curves of very many records stay small") {
   constexpr int kSteps = 100'000;
   for (int i = 1; i <= kSteps; ++i)
     c.add("{\"step\": " + std::to_string(i) + ", \"epoch\": 1, \"loss\": 1}");
-  CHECK(c.find("loss/step")->points.size() < 40'000);
-  CHECK(c.find("loss/step")->points.size() > 10'000);
-  CHECK(c.find("loss/step")->points.back().step > kSteps - 9);
+  CHECK(c.find("step.loss")->points.size() < 40'000);
+  CHECK(c.find("step.loss")->points.size() > 10'000);
+  CHECK(c.find("step.loss")->points.back().step > kSteps - 9);
 }
 
 TEST_CASE("the view of a run fits terminals of 40, 80 and 200 columns") {
@@ -117,7 +117,7 @@ TEST_CASE("the view of a run fits terminals of 40, 80 and 200 columns") {
     const std::string text = joined(lines);
     for (const char* part : {"runs/net/3  net  running\n", "epoch 2/5", "step 200/500", "ETA 0:32",
                              "elapsed 0:26", "900 samples/s", "lr 0.1", "loss 0.4000 (best)",
-                             "validation loss 0.7000", "o validation loss"})
+                             "validation.loss 0.7000", "o validation.loss"})
       CHECK_MESSAGE(text.find(part) != text.npos, std::string(part), "\n", text);
   }
   // Within an epoch, what the run says of its last step.
@@ -137,7 +137,7 @@ TEST_CASE("the view of a run fits terminals of 40, 80 and 200 columns") {
       joined(watch_lines(within, {.columns = 80, .rows = 24}, 1016)).find("epoch 3/5  step 250") !=
       std::string::npos);
   const std::string wide = joined(watch_lines(run, {.columns = 200, .rows = 24}, 1016));
-  CHECK(wide.find("validation accuracy 50.00 % (best 75.00 %, epoch 1)") != wide.npos);
+  CHECK(wide.find("validation.accuracy 50.00 % (best 75.00 %, epoch 1)") != wide.npos);
 }
 
 TEST_CASE("lines about records and the end of a run") {
@@ -150,8 +150,8 @@ TEST_CASE("lines about records and the end of a run") {
                  .steps = 500,
                  .curves = &c};
   CHECK(record_line(run, kRun[0]) ==
-        "epoch 1/5: loss 0.5000, 10.00 s, lr 0.1, 900 samples/s, validation loss 0.6000, "
-        "validation accuracy 75.00 %\n");
+        "epoch 1/5: loss 0.5000, 10.00 s, lr 0.1, 900 samples/s, validation.loss 0.6000, "
+        "validation.accuracy 75.00 %\n");
   CHECK(record_line(run, R"({"step": 7, "epoch": 1, "loss": 2, "lr": 0.1})") ==
         "epoch 1/5, step 7/500: loss 2.0000, lr 0.1\n");
   CHECK(record_line(run, "{") == "");

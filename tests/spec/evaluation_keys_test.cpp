@@ -64,10 +64,35 @@ TEST_CASE("save.best, early_stop and minutes") {
   CHECK(Read(with_rest("save: {best: null}\n")).spec.save.best.empty());
   CHECK(Read(with_rest("early_stop: none\nminutes: none\n")).d.ok());
   const auto error = [](const std::string& text) { return Read(with_rest(text)).d.render(); };
-  CHECK(has(error("save: {best: confusion_matrix}\n"), "must be a metric with one number"));
+  CHECK(has(error("save: {best: confusion_matrix}\n"),
+            "'best' must be a metric with one number: loss, accuracy, topK (such as top5), f1, "
+            "perplexity, mae or r2, also with the evaluated set, as in validation.loss\n"));
+  CHECK(has(error("early_stop: {patience: 3, metric: val_loss}\n"),
+            "in validation.loss; did you mean 'validation.loss'?"));
+  CHECK(Read(with_rest("save: {best: test.f1}\nearly_stop: {patience: 3, metric: test.loss}\n"
+                       "evaluate: true\n"))
+            .d.render()
+            .empty());
   CHECK(has(error("early_stop: {patience: 2, metric: acc}\n"), "must be a metric with one"));
   CHECK(has(error("early_stop: 0\n"), "must be positive"));
   CHECK(has(error("minutes: 0\n"), "must be positive"));
+}
+
+TEST_CASE("names of version 0.1.0 have current ones") {
+  for (const auto& [before, now] : {std::pair("test_accuracy", "test.accuracy"),
+                                    {"validation_loss", "validation.loss"},
+                                    {"val_loss", "validation.loss"},
+                                    {"last_test_loss", "test.loss"},
+                                    {"last_loss", "loss"},
+                                    {"best_validation_accuracy", "best.validation.accuracy"},
+                                    {"best.test_f1", "best.test.f1"},
+                                    {"test.loss", "test.loss"},
+                                    {"accuracy", "accuracy"},
+                                    {"samples_per_second", "samples_per_second"},
+                                    {"data_wait", "data_wait"},
+                                    {"test_samples", "test_samples"},
+                                    {"seconds", "seconds"}})
+    CHECK(current_name(before) == now);
 }
 
 TEST_CASE("metric names: direction, set and K") {
@@ -77,6 +102,10 @@ TEST_CASE("metric names: direction, set and K") {
     CHECK(!lower_is_better(name));
   CHECK(without_set("validation.f1") == "f1");
   CHECK(without_set("f1") == "f1");
+  CHECK(set_of("validation.f1") == "validation");
+  CHECK(set_of("step.loss") == "");
+  CHECK(is_share("best.test.top5"));
+  CHECK(lower_is_better("best.test.loss"));
   CHECK(top_k("top5") == 5);
   CHECK(top_k("top12") == 12);
   for (const char* name : {"top", "top0", "top05", "top5x", "topx", "loss", "top-1"})

@@ -71,12 +71,12 @@ TEST_CASE("evaluations use the averages, and training goes on with the weights")
   const Ran plain = run_spec(kFiveSteps, {"cores=2"});
   REQUIRE_MESSAGE(averaged.code == 0, averaged.err);
   CHECK(averaged.step_losses() == plain.step_losses());
-  CHECK(of_epochs(averaged, "test_loss") != of_epochs(plain, "test_loss"));
+  CHECK(of_epochs(averaged, "test.loss") != of_epochs(plain, "test.loss"));
   // The last evaluation is that of the weights that the run has saved.
   const auto session = session_of(
       kFiveSteps, {"cores=2", "initial_weights=" + folder.file("run/model.safetensors")});
   const double loss = evaluate(*session).loss;
-  CHECK(of_epochs(averaged, "test_loss").back() ==
+  CHECK(of_epochs(averaged, "test.loss").back() ==
         doctest::Approx(loss).epsilon(1e-8));  // nine digits are written
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("averages have the same bits in every mode, with states that their own
   const std::string shards = kFiveSteps + "reproducible: {shards: 4}\nsync_batch_norm: true\n";
   for (const Words& averages : {kAverage, kAsgd}) {
     const Ran one = run_spec(shards, with(averages, {"cores=1"}));
-    CHECK(of_epochs(one, "test_loss") != of_epochs(run_spec(shards, {"cores=1"}), "test_loss"));
+    CHECK(of_epochs(one, "test.loss") != of_epochs(run_spec(shards, {"cores=1"}), "test.loss"));
     for (const Words& how :
          std::vector<Words>{{"cores=3"},
                             {"parallel=dp", "devices=2", "cores=1"},
@@ -109,7 +109,7 @@ TEST_CASE("averages have the same bits in every mode, with states that their own
       CAPTURE(how[0]);
       const Ran other = run_spec(shards, with(averages, how));
       same(one, other);
-      CHECK(of_epochs(one, "test_loss") == of_epochs(other, "test_loss"));
+      CHECK(of_epochs(one, "test.loss") == of_epochs(other, "test.loss"));
     }
   }
 }
@@ -135,7 +135,7 @@ TEST_CASE("asgd averages the weights after step t0, and with `average` they are 
   // Without `average`, training is the same, and the result is the weights.
   const Straight plain({"cores=2", "optimizer={asgd: {lr: 0.1, lambd: 0.1, t0: 4}}"});
   CHECK(plain.ran.step_losses() == run.ran.step_losses());
-  CHECK(of_epochs(plain.ran, "test_loss") != of_epochs(run.ran, "test_loss"));
+  CHECK(of_epochs(plain.ran, "test.loss") != of_epochs(run.ran, "test.loss"));
   CHECK(values_of(plain.folder.file("run/model.safetensors"), "1.weight") ==
         values_of(checkpoint(run.folder, 15) + "/model.safetensors", "1.weight"));
 }
@@ -187,7 +187,7 @@ TEST_CASE("the rest of a run has the averages of the whole") {
     for (const int step : {3, 10}) {
       const Ran rest = straight.rest(step, with(kAverage, how));
       same(straight.ran, rest);
-      CHECK(of_epochs(straight.ran, "test_loss") == of_epochs(rest, "test_loss"));
+      CHECK(of_epochs(straight.ran, "test.loss") == of_epochs(rest, "test.loss"));
     }
   }
 }

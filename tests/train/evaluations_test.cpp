@@ -98,8 +98,8 @@ TEST_CASE("an evaluation as text, JSON and CSV") {
   Json record;
   add_evaluation(record, "validation", e);
   CHECK(record.dump() ==
-        R"({"validation_loss": 0.25, "validation_accuracy": 0.875000, "validation_top5": 0.995)"
-        R"(, "validation_f1": 0.5, "validation_r2": null})");
+        R"({"validation.loss": 0.25, "validation.accuracy": 0.875000, "validation.top5": 0.995)"
+        R"(, "validation.f1": 0.5, "validation.r2": null})");
   CHECK(confusion_csv(e, {}) == "actual,0,1\n0,3,1\n1,0,4\n");
   const std::vector<std::string> names = {"cat", "dog, wet"};
   CHECK(confusion_csv(e, names) == "actual,cat,\"dog, wet\"\ncat,3,1\n\"dog, wet\",0,4\n");

@@ -63,18 +63,18 @@ TEST_CASE("scalars have the step of the run and the names of charts") {
   };
   CHECK(text(R"({"epoch": 1, "loss": 2.5, "seconds": 1, "steps": 4, "lr": 0.1, "data_wait": 0.2,
                  "validation_f1": 0.5, "evaluation_seconds": 2, "time": 9})") ==
-        "4 loss/train=2.5 seconds/train=1.0 lr=0.1 data_wait=0.2 f1/validation=0.5 "
-        "seconds/evaluation=2.0");
+        "4 loss=2.5 seconds=1.0 lr=0.1 data_wait=0.2 validation.f1=0.5 "
+        "evaluation_seconds=2.0");
   CHECK(text(R"({"step": 6, "epoch": 2, "loss": 2, "lr": 0.1, "norm": 3,
                  "grad_norms": {"l.weight": 7}})") ==
-        "6 loss/step=2.0 lr=0.1 grad_norm=3.0 grad_norms/l.weight=7.0");
+        "6 step.loss=2.0 lr=0.1 norm=3.0 grad_norms.l.weight=7.0");
   // The learning rate is that of steps once there are records of them.
   CHECK(text(R"({"epoch": 2, "loss": 2, "steps": 4, "lr": 0.1, "test_loss": 1})") ==
-        "8 loss/train=2.0 loss/test=1.0");
+        "8 loss=2.0 test.loss=1.0");
   CHECK(text(R"({"evaluation": 1, "step": 9, "epoch": 3, "validation_top5": 1})") ==
-        "9 top5/validation=1.0");
+        "9 validation.top5=1.0");
   CHECK(text(R"({"final": true, "step": 12, "epoch": 3, "test_accuracy": 1})") ==
-        "12 accuracy/test=1.0");
+        "12 test.accuracy=1.0");
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST_CASE("results.csv has a line per epoch, and columns that appear later") {
   run.add(R"({"epoch": 3, "loss": 0.25, "test_loss": 0.75, "time": 3})");
   run.add(R"({"final": true, "epoch": 3, "step": 12, "test_loss": 0.7})");
   CHECK(read_file(folder.file("results.csv")) ==
-        "epoch,loss,time,test_loss\n1,0.5,1795452581.334,\n2,,2,\n3,0.25,3,0.75\n");
+        "epoch,loss,time,test.loss\n1,0.5,1795452581.334,\n2,,2,\n3,0.25,3,0.75\n");
 }
 
 TEST_CASE("results.csv that was removed is made again, and a link is not followed") {
@@ -94,12 +94,12 @@ TEST_CASE("results.csv and events continue with a resumed run, without what came
   const std::string whole = read_file(folder.file("run/results.csv"));
   CHECK(count(whole, "\n") == 5);
   CHECK(whole.starts_with(
-      "epoch,loss,seconds,steps,lr,samples_per_second,data_wait,time,test_loss,"));
+      "epoch,loss,seconds,steps,lr,samples_per_second,data_wait,time,test.loss,"));
   REQUIRE(events(folder).size() == 1);
   const std::string first = read_file(events(folder)[0]);
-  CHECK(count(first, "loss/step") == 20);
-  CHECK(count(first, "loss/train") == 4);
-  CHECK(count(first, "accuracy/test") == 2);
+  CHECK(count(first, "step.loss") == 20);
+  CHECK(count(first, "\n\4loss") == 5);  // and the key of the spec
+  CHECK(count(first, "test.accuracy") == 2);
   CHECK(has(first, "    epochs: 4\n"));
 
   // From the end of the second epoch: step 10.
@@ -119,8 +119,8 @@ TEST_CASE("results.csv and events continue with a resumed run, without what came
   // Points from step 10 on are dropped, and that step's are written again.
   const std::string second = read_file(events(folder)[1]);
   CHECK(has(second, std::string("\x10\x0a\x3a\x02\x08\x01", 6)));  // step 10, session_log: START
-  CHECK(count(second, "loss/step") == 11);
-  CHECK(count(second, "loss/train") == 3);
+  CHECK(count(second, "step.loss") == 11);
+  CHECK(count(second, "\n\4loss") == 4);
 
   // A new run in the directory does not continue the curves.
   REQUIRE(run_spec_in({folder.path()}, kSpec, {"log.tensorboard=false"}).code == 0);
@@ -129,8 +129,8 @@ TEST_CASE("results.csv and events continue with a resumed run, without what came
   REQUIRE(run_spec_in(again, kSpec).code == 0);
   REQUIRE(events(folder).size() == 1);
   const std::string all = read_file(events(folder)[0]);
-  CHECK(count(all, "loss/step") == 20);
-  CHECK(count(all, "loss/train") == 4);
+  CHECK(count(all, "step.loss") == 20);
+  CHECK(count(all, "\n\4loss") == 5);
   CHECK(!has(all, std::string("\x3a\x02\x08\x01", 4)));
 }
 

@@ -21,7 +21,7 @@ TEST_CASE("numbers of epochs and evaluations have the last and the best value") 
   n.add(R"({"epoch": 1, "loss": 2.5, "seconds": 2, "steps": 10, "lr": 0.1, "samples_per_second": )"
         R"(100, "validation_loss": 3, "validation_accuracy": 0.75, "run": "\"test_loss\": 1"})");
   n.add(
-      R"({"evaluation": 2, "step": 15, "epoch": 2, "validation_loss": 1, "validation_accuracy": 0.5})");
+      R"({"evaluation": 2, "step": 15, "epoch": 2, "validation_loss": 1, "validation.accuracy": 0.5})");
   n.add(
       R"({"epoch": 2, "loss": null, "seconds": 3, "steps": 10, "lr": 0.05, "samples_per_second": 50})");
   n.add(R"({"final": true, "step": 20, "epoch": 2, "test_loss": 4, "test_top5": 0.875})");

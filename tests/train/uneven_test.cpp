@@ -91,14 +91,14 @@ void check_training(const Folder& folder, int64_t samples, int world, int64_t ba
        std::vector<std::vector<std::string>>{{}, {dp, n}, {ddp, n}}) {
     const Ran ran = train(how);
     check_close(last_number(ran.metrics, "loss"), last_number(whole.metrics, "loss"));
-    check_close(last_number(ran.metrics, "test_loss"), last_number(whole.metrics, "loss"));
-    CHECK(last_number(ran.metrics, "test_accuracy") == last_number(whole.metrics, "test_accuracy"));
+    check_close(last_number(ran.metrics, "test.loss"), last_number(whole.metrics, "loss"));
+    CHECK(last_number(ran.metrics, "test.accuracy") == last_number(whole.metrics, "test.accuracy"));
   }
   const std::string rate = "optimizer.lr=0.1", fixed = "reproducible={shards: 4}";
   const Ran one = train({rate, fixed});
   for (const std::string& mode : {dp, ddp}) {
     const Ran ran = train({rate, fixed, mode, n});
-    for (const char* key : {"loss", "test_loss", "test_accuracy"})
+    for (const char* key : {"loss", "test.loss", "test.accuracy"})
       CHECK(last_number(ran.metrics, key) == last_number(one.metrics, key));
     CHECK(data_of(ran.weights) == data_of(one.weights));
   }

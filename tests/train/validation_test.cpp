@@ -120,7 +120,7 @@ TEST_CASE("best.safetensors has the weights of the best evaluation, and says whi
   // A run that ends there has them as its last weights.
   const Whole until({"cores=1", "steps=" + facts.at("step")});
   CHECK(data_of(run.best) == data_of(until.ran.weights));
-  CHECK(has(run.ran.metrics, "\"validation_loss\": " + facts.at("value").substr(0, 7)));
+  CHECK(has(run.ran.metrics, "\"validation.loss\": " + facts.at("value").substr(0, 7)));
 }
 
 TEST_CASE("validation samples are not trained on, and data.limit applies before the split") {
