@@ -1,6 +1,7 @@
 #include "inference/prediction.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <numeric>
 
@@ -13,13 +14,25 @@ namespace dpt {
 namespace {
 
 constexpr int64_t kMostValues = 64;
-constexpr int kDigits = 6;  // of numbers in CSV and JSON
+constexpr int kShownDigits = 6, kShownProbability = 4;  // on a terminal
 
 // The most probable class first, NaN before all, and of equal scores the lower class: the first one
 // is PyTorch's argmax.
 bool before(float a, float b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && !std::isnan(b);
   return a > b;
+}
+
+// The shortest text that gives the same float32, for files: 1234501, 0.7.
+std::string exact_text(double x) { return fmt::format("{}", static_cast<float>(x)); }
+
+// The same as a number of a JSON file.
+Json exact_number(double x) {
+  constexpr int kDigits = 9;  // of a float32
+  double out = x;
+  const std::string text = exact_text(x);
+  if (std::isfinite(x)) std::from_chars(text.data(), text.data() + text.size(), out);
+  return Json::rounded(out, kDigits);
 }
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -207,10 +220,11 @@ std::vector<std::string> PredictionTable::columns() const {
   return out;
 }
 
-std::vector<std::string> PredictionTable::cells(std::span<const float> output, int digits) const {
+std::vector<std::string> PredictionTable::cells(std::span<const float> output, bool exact) const {
   std::vector<std::string> out;
   if (shown_ == Shown::values) {
-    for (const float x : values(output)) out.push_back(fmt::format("{:.{}g}", x, kDigits));
+    for (const float x : values(output))
+      out.push_back(exact ? fmt::format("{}", x) : fmt::format("{:.{}g}", x, kShownDigits));
     return out;
   }
   if (shown_ == Shown::labels) {
@@ -222,14 +236,14 @@ std::vector<std::string> PredictionTable::cells(std::span<const float> output, i
   const bool probability = kind_ != OutputKind::values;
   for (const Ranked& r : ranked(output)) {
     out.push_back(class_name(r.index));
-    out.push_back(probability && digits < kDigits ? fmt::format("{:.{}f}", r.score, digits)
-                                                  : fmt::format("{:.{}g}", r.score, digits));
+    out.push_back(exact         ? exact_text(r.score)
+                  : probability ? fmt::format("{:.{}f}", r.score, kShownProbability)
+                                : fmt::format("{:.{}g}", r.score, kShownDigits));
   }
   return out;
 }
 
 std::string PredictionTable::text(std::span<const float> outputs) const {
-  constexpr int kShown = 4;  // digits of a probability
   // Images need no number of a row.
   const bool rows = std::ssize(inputs_.files) < inputs_.dataset.size();
   std::vector<std::vector<std::string>> lines;
@@ -242,7 +256,7 @@ std::string PredictionTable::text(std::span<const float> outputs) const {
   add("file", "row", columns());
   for (const int64_t s : inputs_.read_samples()) {
     const InputFiles::Origin origin = inputs_.origin(s);
-    add(origin.file, std::to_string(origin.row), cells(output_of(outputs, s), kShown));
+    add(origin.file, std::to_string(origin.row), cells(output_of(outputs, s), false));
   }
   return aligned(lines);
 }
@@ -254,8 +268,7 @@ std::string PredictionTable::csv(std::span<const float> outputs) const {
   for (const int64_t s : inputs_.read_samples()) {
     const InputFiles::Origin origin = inputs_.origin(s);
     out += fmt::format("{},{}", csv_text(origin.file), origin.row);
-    for (const std::string& cell : cells(output_of(outputs, s), kDigits))
-      out += "," + csv_text(cell);
+    for (const std::string& cell : cells(output_of(outputs, s), true)) out += "," + csv_text(cell);
     out += "\n";
   }
   return out;
@@ -270,7 +283,7 @@ Json PredictionTable::json_of(int64_t sample, std::span<const float> outputs) co
     for (const Ranked& r : ranked(output)) {
       Json c{{"class", r.index}};
       if (!form_.class_names.empty()) c.add("name", class_name(r.index));
-      c.add(score_name(), Json::rounded(r.score, kDigits));
+      c.add(score_name(), exact_number(r.score));
       classes.push(std::move(c));
     }
     one.add("classes", std::move(classes));
@@ -286,7 +299,7 @@ Json PredictionTable::json_of(int64_t sample, std::span<const float> outputs) co
     const std::vector<std::string> names = value_names();
     const std::vector<float> numbers = values(output);
     for (size_t i = 0; i < numbers.size(); ++i)
-      values_json[names[i]] = Json::rounded(static_cast<double>(numbers[i]), kDigits);
+      values_json[names[i]] = exact_number(static_cast<double>(numbers[i]));
     one.add("values", std::move(values_json));
   }
   return one;

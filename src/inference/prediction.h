@@ -52,7 +52,7 @@ class PredictionTable {
   std::string class_name(int64_t index) const;
   std::string score_name() const;
   std::vector<std::string> columns() const;
-  std::vector<std::string> cells(std::span<const float> output, int digits) const;
+  std::vector<std::string> cells(std::span<const float> output, bool exact) const;
   std::vector<std::string> value_names() const;
   Json json_of(int64_t sample, std::span<const float> outputs) const;
 

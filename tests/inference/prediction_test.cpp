@@ -62,7 +62,7 @@ TEST_CASE("classes by their probability") {
   CHECK(table.csv(outputs) ==
         "file,row,class,probability,class 2,probability 2\n"
         "a.csv,0,dog,0.7,cat,0.2\n"
-        "a.csv,1,\"a, b\",0.576117,cat,0.211942\n");
+        "a.csv,1,\"a, b\",0.57611686,cat,0.21194156\n");
   const SampleForm numbers = classes(3);
   const PredictionTable one(text.spec, numbers, two, {3}, 1);
   CHECK(
@@ -70,7 +70,7 @@ TEST_CASE("classes by their probability") {
       "{\"predictions\": [\n"
       "  {\"file\": \"a.csv\", \"row\": 0, \"classes\": [{\"class\": 1, \"probability\": 0.7}]},\n"
       "  {\"file\": \"a.csv\", \"row\": 1, \"classes\": [{\"class\": 2, \"probability\": "
-      "0.576117}]}\n"
+      "0.57611686}]}\n"
       "]}\n");
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("the scores of other losses") {
         "file,row,class,score,class 2,score 2,class 3,score 3\na,0,0,2,1,2,2,-1\n");
   const LoadedText logits = spec_of("bce_with_logits_loss", "[one_hot]");
   CHECK(PredictionTable(logits.spec, form, one, {3}, 1).csv(outputs) ==
-        "file,row,class,probability\na,0,0,0.880797\n");
+        "file,row,class,probability\na,0,0,0.8807971\n");
   // NaN comes first, as in PyTorch's argmax.
   const float broken[] = {2, std::numeric_limits<float>::quiet_NaN(), -1};
   CHECK(PredictionTable(squares.spec, form, one, {3}, 1).csv(broken) ==
@@ -122,6 +122,17 @@ TEST_CASE("values in the units of the data") {
         "]}\n");
 }
 
+TEST_CASE("values in files keep the digits of a float32") {
+  const InputFiles three = files_of({{"a", 3}});
+  const float outputs[] = {1234500, 1234501, 1234502.5F};
+  const LoadedText plain = spec_of("mse_loss");
+  const SampleForm form = values(1);
+  const PredictionTable table(plain.spec, form, three, {1}, 1);
+  CHECK(table.csv(outputs) == "file,row,value\na,0,1234500\na,1,1234501\na,2,1234502.5\n");
+  CHECK(has(table.json(outputs), "{\"value\": 1234502.5}"));
+  CHECK(has(table.json_lines(outputs), "{\"value\": 1234501}"));
+}
+
 // Outputs of gaussian_nll_loss are means, then variances or their logarithms.
 TEST_CASE("means and variances in the units of the data") {
   const InputFiles one = files_of({{"a", 1}});
@@ -138,7 +149,7 @@ TEST_CASE("means and variances in the units of the data") {
   // exp(0.25) * 10^2 and exp(-1) * 2^2.
   CHECK(PredictionTable(units.spec, form, one, {4}, 1).csv(outputs) ==
         "file,row,price mean,rooms mean,price variance,rooms variance\n"
-        "a,0,100010,7,128.403,1.47152\n");
+        "a,0,100010,7,128.40254,1.4715178\n");
   const float two[] = {1, 2};
   CHECK(PredictionTable(plain.spec, values(1), one, {2}, 1).json(two) ==
         "{\"predictions\": [\n"
