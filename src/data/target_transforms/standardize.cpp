@@ -8,9 +8,9 @@
 namespace dpt::target_transforms {
 namespace {
 
-// (y - mean[i]) / std[i] in f32, where i is the index in the first dimension of a target: a table's
-// column. A net learns targets near 0 faster than prices in the thousands; its outputs and its loss
-// are in units of `std` then.
+// (y - mean[i]) / std[i], computed in double and rounded last, where i is the index in the first
+// dimension of a target: a table's column. A net learns targets near 0 faster than prices in the
+// thousands; its outputs and its loss are in units of `std` then.
 struct Standardize {
   static constexpr Usage kUsage{"",
                                 "target_transforms: [{standardize: {mean: 180000, std: 79000}}]"};
@@ -24,8 +24,8 @@ struct Standardize {
   }
 };
 
-float of_column(const std::vector<double>& values, size_t column) {
-  return static_cast<float>(values[values.size() == 1 ? 0 : column]);
+double of_column(const std::vector<double>& values, size_t column) {
+  return values[values.size() == 1 ? 0 : column];
 }
 
 size_t columns_of(const TensorDesc& sample) {
@@ -56,7 +56,8 @@ void apply(const std::any& settings, const TensorView& in, const TensorView& out
   const size_t inner = from.size() / (samples * columns);
   for (size_t i = 0; i < from.size(); ++i) {
     const size_t column = i / inner % columns;
-    to[i] = (from[i] - of_column(n.mean, column)) / of_column(n.std, column);
+    const double x = from[i];
+    to[i] = static_cast<float>((x - of_column(n.mean, column)) / of_column(n.std, column));
   }
 }
 
@@ -65,15 +66,18 @@ void undo(const std::any& settings, const TensorView& target) {
   const std::span<float> values = target.as<float>();
   const size_t columns = columns_of(target.desc);
   const size_t inner = values.size() / columns;
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = values[i] * of_column(n.std, i / inner) + of_column(n.mean, i / inner);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double x = values[i];
+    values[i] = static_cast<float>(x * of_column(n.std, i / inner) + of_column(n.mean, i / inner));
+  }
 }
 
 std::string torch(const std::any& settings, int64_t /*classes*/) {
   const auto& n = std::any_cast<const Standardize&>(settings);
   return fmt::format(
-      "mean, std = (torch.tensor(v).view(-1, *[1] * (y.dim() - 2)) for v in ([{}], [{}]))\n"
-      "y = (y - mean) / std\n",
+      "mean, std = (torch.tensor(v, dtype=torch.float64).view(-1, *[1] * (y.dim() - 2))\n"
+      "             for v in ([{}], [{}]))\n"
+      "y = ((y - mean) / std).float()\n",
       fmt::join(n.mean, ", "), fmt::join(n.std, ", "));
 }
 

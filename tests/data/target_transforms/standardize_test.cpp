@@ -42,8 +42,9 @@ TEST_CASE("target standardize refuses classes and wrong counts") {
 
 TEST_CASE("target standardize exports to PyTorch") {
   CHECK(type().torch(settings_of(type(), "{mean: 3, std: [1, 2]}"), 0) ==
-        "mean, std = (torch.tensor(v).view(-1, *[1] * (y.dim() - 2)) for v in ([3], [1, 2]))\n"
-        "y = (y - mean) / std\n");
+        "mean, std = (torch.tensor(v, dtype=torch.float64).view(-1, *[1] * (y.dim() - 2))\n"
+        "             for v in ([3], [1, 2]))\n"
+        "y = ((y - mean) / std).float()\n");
 }
 
 }  // namespace
