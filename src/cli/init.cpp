@@ -85,14 +85,28 @@ int run_init(const std::vector<std::string>& words) {
   GuessQuery query;
   std::string out;
   bool force = false;
+  std::string header, missing;
   arguments.required("DATA", query.path, "a file, a folder or the name of a data set");
   arguments.text("--out FILE", out, "the spec; default: the name of the data with .yaml");
   arguments.text("--target NAME", query.target,
-                 "the column of a CSV to predict, by name or number; default: the last");
+                 "the column of a CSV to predict, by name or number, or several: a,b,c; default: "
+                 "the last");
+  arguments.text("--header yes|no", header,
+                 "whether the first line of a CSV names the columns; default: it looks so");
+  arguments.text("--missing drop", missing,
+                 "leave out lines of a CSV that lack a value; default: inputs get the mean, and "
+                 "targets must have one");
   arguments.flag("--force", force, "overwrite the spec if it exists");
   arguments.parse(words);
   if (query.path.empty())
     fail(Fault::spec, "the name of the data is empty; name a file, a folder or a data set");
+  if (!header.empty() && header != "yes" && header != "no")
+    throw BadWords{fmt::format("init --header {}: write yes or no", header)};
+  if (!missing.empty() && missing != "drop" && missing != "mean")
+    throw BadWords{fmt::format("init --missing {}: write drop or mean", missing)};
+  if (!header.empty())
+    query.header = header == "yes" ? CsvFormat::HeaderLine::yes : CsvFormat::HeaderLine::no;
+  query.drops_missing = missing == "drop";
   DataGuess guess = guess_data(query);
   guess.name = word_of(guess.name);
   const std::string path = out.empty() ? guess.name + ".yaml" : out;

@@ -47,13 +47,13 @@ std::string path_from(const std::string& folder, const std::string& path) {
   return yaml_scalar(far ? to.string() : relative);
 }
 
-// "0.5", or "[0.49, 0.48, 0.45]".
+// "0.5", or "[0.49, 0.48, 0.45]": the shortest texts that give the same float32.
 std::string numbers(const std::vector<double>& values) {
-  const auto same = [&](double v) { return v == values[0]; };
-  if (std::ranges::all_of(values, same)) return fmt::format("{:.4g}", values[0]);
-  std::string out;
-  for (const double v : values) out += fmt::format("{}{:.4g}", out.empty() ? "" : ", ", v);
-  return "[" + out + "]";
+  std::vector<std::string> out;
+  for (const double v : values) out.push_back(fmt::format("{}", static_cast<float>(v)));
+  const auto same = [&](const std::string& v) { return v == out[0]; };
+  if (std::ranges::all_of(out, same)) return out[0];
+  return fmt::format("[{}]", fmt::join(out, ", "));
 }
 
 // Whether there is a class for each pixel, voxel or position of samples [C, size] or [size] of
@@ -105,6 +105,12 @@ class Writer {
     const std::span<const float> all = values_of<float>(d_.targets);
     return std::ranges::all_of(all, [](float t) { return t == 1 || t == -1; });
   }
+  // The targets are several columns of 0 and 1, each for a label that a sample may have.
+  bool labels() const {
+    if (d_.classes > 0 || !d_.targets.data || d_.targets.sample().elements() < 2) return false;
+    const std::span<const float> all = values_of<float>(d_.targets);
+    return std::ranges::all_of(all, [](float t) { return t == 0 || t == 1; });
+  }
   bool tokens() const { return d_.inputs.desc.dtype == DType::i32; }
   bool images() const {
     constexpr int64_t kSmallest = 8;
@@ -147,7 +153,7 @@ class Writer {
     if (images() && g_.type == "image_folder")
       t_.line("    # - random_horizontal_flip",
               "mirrors images; remove it if that changes the class");
-    if (g_.target_mean.empty() || signs()) return;
+    if (g_.target_mean.empty() || signs() || labels()) return;
     t_.line("  target_transforms:");
     scaling("    - standardize", g_.target_mean, g_.target_std,
             "outputs and loss are in units of std");
@@ -194,7 +200,9 @@ class Writer {
 
   int64_t outputs() const { return d_.classes > 0 ? d_.classes : d_.targets.sample().elements(); }
   std::string outputs_text() const {
-    return d_.classes > 0 ? "one score per class" : "the predicted values";
+    return d_.classes > 0 ? "one score per class"
+           : labels()     ? "one score per label"
+                          : "the predicted values";
   }
 
   void number_layers() {
@@ -307,6 +315,8 @@ class Writer {
   void training() {
     if (signs())
       t_.line("loss: soft_margin_loss", "for targets of 1 and -1");
+    else if (labels())
+      t_.line("loss: bce_with_logits_loss", "for several labels, each 0 or 1");
     else if (d_.classes == 0)
       t_.line("loss: mse_loss", "the mean of squared differences");
     else
@@ -338,7 +348,7 @@ class Writer {
     if (g_.has_test())
       t_.line("evaluate: true", d_.classes > 0 ? "loss and accuracy on the test set, each epoch"
                                                : "loss on the test set, each epoch");
-    else if (splits_off_validation(g_) && d_.classes == 0 && !signs())
+    else if (splits_off_validation(g_) && d_.classes == 0 && !signs() && !labels())
       t_.line("evaluate: {metrics: [mae, r2]}", "in addition to the loss, on the validation set");
   }
 

@@ -124,6 +124,7 @@ int run_predict(const std::vector<std::string>& words) {
   for (const std::string& file : inputs.left_out)
     print_stderr("note: {} is left out: it is no image ({})\n", file, kImageEndings);
   if (inputs.unread->reasons().size() == inputs.files.size()) return report_unread(inputs);
+  for (const std::string& note : inputs.notes) print_stderr("dptrain: note: {}\n", note);
   const SimdKernels& simd = simd_kernels();
   const BatchLoader loader(
       inputs.dataset, spec.data.transforms, {},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -13,12 +14,20 @@ namespace {
 
 class ColumnFit {
  public:
+  // rows: empty: all
   ColumnFit(const CsvTable& table, size_t column, std::span<const uint32_t> rows)
-      : table_(table), column_(column), rows_(rows) {}
+      : table_(table), column_(column), rows_(rows.empty() ? table.rows : rows.size()) {
+    values_.reserve(rows_);
+    for (size_t i = 0; i < rows_; ++i) {
+      const size_t row = rows.empty() ? i : rows[i];
+      const double x = table.values[row * table.columns() + column];
+      if (!std::isnan(x)) values_.push_back(x);
+    }
+  }
 
   std::vector<std::string> categories() const {
     std::vector<bool> seen(table_.texts[column_].size());
-    each([&](float index) { seen[static_cast<size_t>(index)] = true; });
+    for (const double index : values_) seen[static_cast<size_t>(index)] = true;
     std::vector<std::string> out;
     for (size_t i = 0; i < seen.size(); ++i)
       if (seen[i]) out.push_back(table_.texts[column_][i]);
@@ -27,43 +36,30 @@ class ColumnFit {
   }
 
   // How many fields have values.
-  size_t count() const {
-    size_t out = 0;
-    each([&](float) { ++out; });
-    return out;
-  }
+  size_t count() const { return values_.size(); }
   double mean() const {
     double sum = 0;
-    each([&](float x) { sum += static_cast<double>(x); });
+    for (const double x : values_) sum += x;
     return sum / static_cast<double>(count());
   }
   // The population's, where missing fields count as the mean; 1 if all are equal.
   double std(double mean) const {
     double sum = 0, largest = 0;
-    each([&](float x) {
-      const double d = static_cast<double>(x) - mean;
+    for (const double x : values_) {
+      const double d = x - mean;
       sum += d * d;
-      largest = std::max(largest, std::abs(static_cast<double>(x)));
-    });
-    const double out = std::sqrt(sum / static_cast<double>(rows()));
+      largest = std::max(largest, std::abs(x));
+    }
+    const double out = std::sqrt(sum / static_cast<double>(rows_));
     constexpr double kRounding = 1e-12;  // of the sum of equal numbers, relative
     return out > kRounding * largest ? out : 1;
   }
 
  private:
-  size_t rows() const { return rows_.empty() ? table_.rows : rows_.size(); }
-  template <class F>
-  void each(F&& f) const {
-    for (size_t i = 0; i < rows(); ++i) {
-      const size_t row = rows_.empty() ? i : rows_[i];
-      const float x = table_.values[row * table_.columns() + column_];
-      if (!std::isnan(x)) f(x);
-    }
-  }
-
   const CsvTable& table_;
   size_t column_;
-  std::span<const uint32_t> rows_;
+  size_t rows_;
+  std::vector<double> values_;  // those that are not missing
 };
 
 bool is_text(const CsvTable& table, size_t column) {
@@ -107,6 +103,27 @@ std::vector<ColumnEncoding> fit_encodings(const CsvTable& table, std::span<const
   return out;
 }
 
+std::optional<double> number_losing_digits(const CsvTable& table, size_t column) {
+  constexpr double kNotable = 1e-3;  // of the standard deviation
+  // Most columns have a wide spread in their first rows, and need no more than a look at these.
+  constexpr size_t kFirst = 1000;
+  constexpr double kWide = 1.0 / 1024;
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  for (size_t r = 0; r < std::min(kFirst, table.rows); ++r) {
+    const double x = table.values[r * table.columns() + column];
+    if (!std::isnan(x)) low = std::min(low, x), high = std::max(high, x);
+  }
+  if (high - low > kWide * std::max(std::abs(low), std::abs(high))) return {};
+  const ColumnFit fit(table, column, {});
+  if (fit.count() < 2) return {};
+  const double least = kNotable * fit.std(fit.mean());
+  for (size_t r = 0; r < table.rows; ++r) {
+    const double x = table.values[r * table.columns() + column];
+    if (std::abs(x - static_cast<double>(static_cast<float>(x))) > least) return x;
+  }
+  return {};
+}
+
 bool changes_any(std::span<const ColumnEncoding> encodings) {
   return std::ranges::any_of(encodings,
                              [](const ColumnEncoding& e) { return e != ColumnEncoding{}; });
@@ -131,23 +148,21 @@ EncodedInputs encode(const CsvTable& table, std::span<const size_t> columns,
   for (size_t r = 0; r < table.rows; ++r)
     for (size_t i = 0; i < columns.size(); ++i) {
       const ColumnEncoding& e = encoding(i);
-      const float x = table.values[r * table.columns() + columns[i]];
+      const double x = table.values[r * table.columns() + columns[i]];
       const bool missing = std::isnan(x);
       result.filled += missing ? 1 : 0;
       if (e.categories.empty()) {
-        const float value = missing ? static_cast<float>(e.fill) : x;
-        *to++ = e.mean == 0 && e.std == 1
-                    ? value
-                    : (value - static_cast<float>(e.mean)) / static_cast<float>(e.std);
+        *to++ = static_cast<float>(((missing ? e.fill : x) - e.mean) / e.std);
         continue;
       }
       std::fill_n(to, e.categories.size(), 0.0F);
       const int64_t category = missing ? -1 : categories[i][static_cast<size_t>(x)];
       if (category >= 0) {
         to[category] = 1;
-      } else if (!missing && result.unknown++ == 0) {
-        result.unknown_column = table.names[columns[i]];
-        result.unknown_text = table.texts[columns[i]][static_cast<size_t>(x)];
+      } else if (!missing && result.unknown++ < EncodedInputs::kMostUnknown) {
+        result.first_unknown.push_back({.row = r,
+                                        .column = table.names[columns[i]],
+                                        .text = table.texts[columns[i]][static_cast<size_t>(x)]});
       }
       to += e.categories.size();
     }

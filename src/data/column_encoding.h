@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,14 +25,23 @@ std::vector<ColumnEncoding> fit_encodings(const CsvTable& table, std::span<const
                                           std::span<const uint32_t> rows,
                                           const EncodingQuery& query, const std::string& path);
 
+// A number of the column that float32 changes by a notable part of the column's spread, so that
+// different numbers may become equal. Empty: there is none. REQUIRES: a column of numbers.
+std::optional<double> number_losing_digits(const CsvTable& table, size_t column);
+
 // Whether some column is changed or has categories.
 bool changes_any(std::span<const ColumnEncoding> encodings);
 
 struct EncodedInputs {
-  Table table;                               // f32 [rows, numbers of a sample]
-  size_t filled = 0;                         // fields that had no value
-  size_t unknown = 0;                        // fields whose text is none of the categories
-  std::string unknown_column, unknown_text;  // the first of these
+  Table table;         // f32 [rows, numbers of a sample]
+  size_t filled = 0;   // fields that had no value
+  size_t unknown = 0;  // fields whose text is none of the categories
+  struct Unknown {
+    size_t row = 0;
+    std::string column, text;
+  };
+  std::vector<Unknown> first_unknown;  // the first kMostUnknown of these
+  static constexpr size_t kMostUnknown = 5;
 };
 // The columns of all rows. REQUIRES: as many encodings as columns, or none; columns with categories
 // were read as texts, and missing fields only where the encoding accepts them.

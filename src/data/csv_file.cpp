@@ -1,12 +1,17 @@
 #include "data/csv_file.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <span>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "data/column_profile.h"
 
 namespace dpt {
 namespace {
@@ -20,20 +25,20 @@ Json classes_schema() {
   return {{"type", Json::array({"integer", "string"})}, {"minimum", 0}, {"pattern", "^auto$"}};
 }
 
-// table: its names are enough.
-CsvColumns columns_of(const Csv& c, const CsvTable& table, const std::string& path) {
+CsvColumns columns_of(const Csv& c, const CsvHead& head, const std::string& path) {
   CsvColumns out;
   const auto add = [&](std::vector<size_t>& to, const std::vector<std::string>& names) {
-    for (const std::string& name : names) to.push_back(table.column(name, path));
+    for (const std::string& name : names) to.push_back(head.column(name, path));
   };
-  std::vector<size_t> others;
+  std::vector<size_t> excluded;
   add(out.targets, c.targets);
   add(out.inputs, c.inputs);
-  add(others, c.exclude);
-  others.insert(others.end(), out.targets.begin(), out.targets.end());
-  if (c.inputs.empty())
-    for (size_t i = 0; i < table.columns(); ++i)
-      if (std::ranges::find(others, i) == others.end()) out.inputs.push_back(i);
+  add(excluded, c.exclude);
+  std::vector<bool> other(head.columns());
+  for (const auto& list : {excluded, out.targets})
+    for (const size_t i : list) other[i] = true;
+  for (size_t i = 0; i < head.columns() && c.inputs.empty(); ++i)
+    if (!other[i]) out.inputs.push_back(i);
   if (out.inputs.empty())
     fail(Fault::data, "{} has no columns other than {}", path,
          c.exclude.empty() ? "its targets" : "its targets and those in `exclude`");
@@ -41,72 +46,79 @@ CsvColumns columns_of(const Csv& c, const CsvTable& table, const std::string& pa
     if (c.has_classes() && std::ranges::find(out.targets, i) != out.targets.end())
       fail(Fault::data,
            "column '{}' of {} is both the target and an input; remove it from 'inputs'",
-           table.names[i], path);
+           head.names[i], path);
   return out;
 }
 
-// The names and number of columns of a file, as read_csv() finds them.
-CsvTable first_line(const std::string& path, const CsvFormat& format) {
-  CsvTable out;
-  out.names = read_csv_header(path, format);
-  out.header = !out.names.empty();
-  if (!out.header)
-    scan_csv(path, format, [&](const CsvLine& line) {
-      for (size_t i = 0; i < line.fields.size(); ++i) out.names.push_back(std::to_string(i));
-      return false;
-    });
-  return out;
+// The columns of a file, and which of them are used. Those of the test set are found by the names
+// in the training set, in any order.
+std::pair<CsvHead, CsvColumns> head_and_columns(const Csv& c, Split split,
+                                                const CsvFormat& format) {
+  if (split == Split::test)
+    (void)open_bytes(c.test_path);  // tells of this file if both are missing
+  const CsvHead training = read_csv_head(c.path, format);
+  if (training.names.empty())
+    fail(Fault::data, "{} is empty; it needs a line for each sample", c.path);
+  const auto own = [&](const CsvHead& head, const std::string& path) {
+    return std::pair(head, columns_of(c, head, path));
+  };
+  if (split == Split::train) return own(training, c.path);
+  if (!training.header) return own(read_csv_head(c.test_path, format), c.test_path);
+  const CsvColumns columns = columns_of(c, training, c.path);
+  CsvMatch match{.names = training.names, .header = true, .used = columns.inputs};
+  match.used.insert(match.used.end(), columns.targets.begin(), columns.targets.end());
+  CsvHead head = matching_head(c.test_path, format, match);
+  if (head.names.empty())
+    fail(Fault::data, "{} is empty; it needs a line for each sample", c.test_path);
+  if (!head.header || head.names == training.names) return own(head, c.test_path);
+  const std::vector<size_t> found = matching_columns(head, match, c.test_path);
+  const auto inputs = static_cast<std::ptrdiff_t>(columns.inputs.size());
+  return {head,
+          {.inputs = {found.begin(), found.begin() + inputs},
+           .targets = {found.begin() + inputs, found.end()}}};
 }
 
-// Finds the test set's columns by the names in the training set, in any order.
-CsvColumns columns_of_test(const Csv& c, const CsvTable& table) {
-  CsvTable train;
-  if (table.header) train.names = read_csv_header(c.path, format_of(c));
-  if (train.names.empty() || train.names == table.names) return columns_of(c, table, c.test_path);
-  std::vector<std::string> sorted = train.names;
-  std::ranges::sort(sorted);
-  if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
-    fail(Fault::data,
-         "{} has two columns '{}' and {} has other columns, so they cannot be matched by name; "
-         "rename one",
-         c.path, *twice, c.test_path);
-  CsvColumns out = columns_of(c, train, c.path);
-  for (auto* list : {&out.inputs, &out.targets})
-    for (size_t& i : *list) i = table.column(train.names[i], c.test_path);
-  return out;
-}
-
-// Whether the fields of each column hold text that is neither a number nor missing.
-std::vector<bool> text_columns(const std::string& path, const CsvFormat& format, size_t columns) {
-  std::vector<bool> out(columns);
+// The input columns that hold texts, by their index. Throws Error{data} for columns of numbers with
+// some fields of text.
+std::vector<size_t> columns_of_texts(const std::string& path, const CsvFormat& format,
+                                     const CsvHead& head, std::span<const size_t> inputs) {
+  std::vector<ColumnProfile> profiles;
+  for (const size_t i : inputs) profiles.emplace_back(head.names[i], format.decimal);
   scan_csv(path, format, [&](const CsvLine& line) {
-    float ignored = 0;
-    for (size_t i = 0; i < std::min(columns, line.fields.size()) && !line.header; ++i)
-      if (!is_missing_csv(line.fields[i]) && !parse_csv_number(line.fields[i], ignored))
-        out[i] = true;
+    for (size_t i = 0; i < inputs.size() && !line.header; ++i)
+      if (inputs[i] < line.fields.size()) profiles[i].add(line.fields[inputs[i]]);
     return true;
   });
+  std::vector<size_t> out;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    using enum ColumnProfile::Kind;
+    const ColumnProfile::Kind kind = profiles[i].kind();
+    if (kind == broken)
+      fail(Fault::data,
+           "{}: column '{}' {}; correct these fields, {}, list the column in `categories` if they "
+           "are texts, or "
+           "leave it out with `exclude`",
+           path, profiles[i].name(), profiles[i].why_broken(),
+           format.decimal == '.' ? "write `decimal: ','` if the file has decimal commas"
+                                 : "leave out `decimal` if the file has decimal points");
+    if (kind == texts || kind == dates) out.push_back(inputs[i]);
+  }
   return out;
 }
 
 // The input columns that are categories, by their index.
-std::vector<size_t> category_columns(const Csv& c, const CsvTable& names, const CsvColumns& columns,
+std::vector<size_t> category_columns(const Csv& c, const CsvHead& head, const CsvColumns& columns,
                                      const CsvFormat& format) {
+  if (c.finds_categories()) return columns_of_texts(c.path, format, head, columns.inputs);
   std::vector<size_t> out;
-  if (c.finds_categories()) {
-    const std::vector<bool> texts = text_columns(c.path, format, names.columns());
-    for (const size_t i : columns.inputs)
-      if (texts[i]) out.push_back(i);
-    return out;
-  }
   for (const std::string& name : c.categories) {
-    out.push_back(names.column(name, c.path));
+    out.push_back(head.column(name, c.path));
     if (std::ranges::find(columns.inputs, out.back()) == columns.inputs.end())
       fail(
           Fault::data,
           "column '{}' of {} is in `categories`, but it is no input; remove it there, or add it to "
           "the inputs",
-          names.names[out.back()], c.path);
+          head.names[out.back()], c.path);
   }
   return out;
 }
@@ -145,10 +157,12 @@ KeyTable<Csv> Csv::keys() {
       .optional("standardize", &Csv::standardize,
                 "whether input columns of numbers become (x - mean) / std, by the mean and "
                 "standard deviation of the training part")
-      .choice("delimiter", &Csv::delimiter, {",", ";", "|", "tab"}, "character between two numbers")
+      .choice("delimiter", &Csv::delimiter, {",", ";", "|", "tab"}, "character between two fields")
+      .choice("decimal", &Csv::decimal, {".", ","},
+              "decimal mark: 1.5 or 1,5; thousands separators are not read")
       .choice("header", &Csv::header, {"auto", "yes", "no"},
-              "whether the first line names the columns; auto: yes if none of its fields "
-              "looks like a number");
+              "whether the first line names the columns; auto: yes if its fields differ in kind "
+              "from those below, as names from numbers do");
   return t;
 }
 
@@ -180,6 +194,7 @@ CsvFormat format_of(const Csv& c) {
   using HeaderLine = CsvFormat::HeaderLine;
   using Missing = CsvFormat::Missing;
   return {.delimiter = c.delimiter == "tab" ? '\t' : c.delimiter[0],
+          .decimal = c.decimal[0],
           .header = c.header == "auto"  ? HeaderLine::automatic
                     : c.header == "yes" ? HeaderLine::yes
                                         : HeaderLine::no,
@@ -192,20 +207,13 @@ CsvFormat format_of(const Csv& c) {
 CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training) {
   const std::string& path = path_of(c, split);
   CsvFormat format = format_of(c);
-  const CsvTable names = first_line(path, format);
-  if (names.names.empty()) fail(Fault::data, "{} holds no numbers", path);
   CsvFile out;
-  out.columns = split == Split::test ? columns_of_test(c, names) : columns_of(c, names, path);
-  // A number finds its column unless a column has that number for its name.
-  const auto reference = [&](size_t i) {
-    return names.header && names.column(names.names[i], path) == i ? names.names[i]
-                                                                   : std::to_string(i);
-  };
-  for (const size_t i : out.columns.inputs) format.columns.push_back(reference(i));
-  for (const size_t i : out.columns.targets) {
-    format.columns.push_back(reference(i));
-    format.targets.push_back(reference(i));
-  }
+  CsvHead head;
+  std::tie(head, out.columns) = head_and_columns(c, split, format);
+  if (head.header) format.header = CsvFormat::HeaderLine::yes;  // also if it was found by names
+  format.columns = out.columns.inputs;
+  format.targets = out.columns.targets;
+  format.columns.insert(format.columns.end(), format.targets.begin(), format.targets.end());
   if (training != nullptr) {
     const std::vector<ColumnEncoding>& encodings = training->columns.encodings;
     if (!encodings.empty() && encodings.size() != out.columns.inputs.size())
@@ -213,24 +221,54 @@ CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training) {
            counted(out.columns.inputs.size(), "input column"), encodings.size());
     for (size_t i = 0; i < encodings.size(); ++i)
       if (!encodings[i].categories.empty())
-        format.text_columns.push_back(reference(out.columns.inputs[i]));
+        format.text_columns.push_back(
+            {.column = out.columns.inputs[i], .known = encodings[i].categories});
   } else {
-    for (const size_t i : category_columns(c, names, out.columns, format))
-      format.text_columns.push_back(reference(i));
+    for (const size_t i : category_columns(c, head, out.columns, format))
+      format.text_columns.push_back({.column = i});
   }
   out.class_names = c.class_names;
-  if (c.auto_classes && training != nullptr) {
-    out.class_names = training->class_names;
-    format.words_are = "of the training set; correct it";
-  }
-  const std::string target = reference(out.columns.targets[0]);
-  if (!out.class_names.empty()) {
-    format.word_column = target;
-    format.words = out.class_names;
-  } else if (c.auto_classes) {
-    format.text_columns.push_back(target);
-  }
+  if (c.auto_classes && training != nullptr) out.class_names = training->class_names;
+  if (!out.class_names.empty() || c.auto_classes)
+    format.text_columns.push_back(
+        {.column = out.columns.targets[0],
+         .known = out.class_names,
+         .refuses_others = out.class_names.empty() ? ""
+                           : c.auto_classes
+                               ? "of the training set; correct it"
+                               : "in `class_names`; add it to the list, or correct it"});
   out.table = read_csv(path, format);
+  out.table.doubt = head.doubt;
+  return out;
+}
+
+CsvHead matching_head(const std::string& path, const CsvFormat& format, const CsvMatch& match) {
+  if (match.header && format.header == CsvFormat::HeaderLine::automatic) {
+    CsvFormat named = format;
+    named.header = CsvFormat::HeaderLine::yes;
+    CsvHead head = read_csv_head(path, named);
+    const std::set<std::string_view> names(head.names.begin(), head.names.end());
+    if (std::ranges::all_of(match.used, [&](size_t i) { return names.contains(match.names[i]); }))
+      return head;
+  }
+  return read_csv_head(path, format);
+}
+
+std::vector<size_t> matching_columns(const CsvHead& head, const CsvMatch& match,
+                                     const std::string& path) {
+  std::map<std::string_view, size_t> index;
+  for (size_t i = 0; i < head.columns(); ++i) index.emplace(head.names[i], i);
+  const std::set<std::string_view> trained(match.names.begin(), match.names.end());
+  std::vector<size_t> out;
+  for (const size_t i : match.used) {
+    const std::string& name = match.names[i];
+    const auto found = index.find(name);
+    if (found == index.end()) head.refuse_name(name, path);
+    // The training file has one column of this name, so which one is meant is not known.
+    if (index.contains(name + ".1") && !trained.contains(name + ".1"))
+      (void)head.column(name, path);
+    out.push_back(found->second);
+  }
   return out;
 }
 

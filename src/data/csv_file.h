@@ -17,12 +17,12 @@ struct Csv {
       "",
       "dataset: {csv: {path: train.csv, test_path: test.csv, targets: label, classes: 3}}\n"
       "dataset: {csv: {path: train.csv, inputs: [0, 1, 2], targets: [-1], delimiter: \";\", "
-      "header: no}}\n"
+      "decimal: \",\", header: no}}\n"
       "dataset: {csv: {path: iris.csv, targets: species, class_names: [setosa, versicolor]}}\n"
       "dataset: {csv: {path: titanic.csv, targets: Survived, classes: auto, exclude: [Name, "
       "Ticket],\n    categories: auto, missing: mean, standardize: true}}"};
 
-  std::string path, test_path, delimiter = ",", header = "auto", missing = "error";
+  std::string path, test_path, delimiter = ",", decimal = ".", header = "auto", missing = "error";
   std::vector<std::string> targets{"-1"}, inputs, exclude, class_names, categories;
   int64_t classes = 0;
   bool auto_classes = false, standardize = false;
@@ -56,5 +56,20 @@ struct CsvFile {
 // Reads the input and target columns. training: the training set, which then decides about
 // categories and classes; null: the file's texts do. Throws Error{data}.
 CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training);
+
+// The columns of another file than the training file, and what is known of that: its columns, by
+// `head`, and which of them are used.
+struct CsvMatch {
+  const std::vector<std::string>& names;
+  bool header;
+  std::vector<size_t> used;
+};
+// The head of the other file: its first line is a header if it has the names of the columns used,
+// or, with `header: auto`, if it looks like one.
+CsvHead matching_head(const std::string& path, const CsvFormat& format, const CsvMatch& match);
+// The used columns in the other file, by their names. REQUIRES: both files have a header. Throws
+// Error{data} if one is missing, or if only the other file has several of its name.
+std::vector<size_t> matching_columns(const CsvHead& head, const CsvMatch& match,
+                                     const std::string& path);
 
 }  // namespace dpt

@@ -59,6 +59,12 @@ struct ColumnEncoding {
   bool operator==(const ColumnEncoding&) const = default;
 };
 
+// A channel or column of an array: a number x becomes (x - mean) / std.
+struct ChannelScaling {
+  double mean = 0, std = 1;
+  bool operator==(const ChannelScaling&) const = default;
+};
+
 // Where the columns of a text table went.
 struct TableColumns {
   std::vector<std::string> names;       // of all columns; "0", "1", ... without a header line
@@ -82,8 +88,11 @@ struct Dataset {
   std::vector<std::string> warnings;  // what users should know before they train: what is left out
   std::vector<std::string> class_names;  // of each class; empty: classes have numbers only
   TableColumns columns;                  // of a text table; no names: it is none
+  std::vector<ChannelScaling> channels;  // of arrays; empty: numbers are used as they are
   // Fields without a value in the file, of each input column of a text table; empty: not counted.
   std::vector<size_t> missing;
+  // What may have been misunderstood in the files, as sentences without their ends, for warnings.
+  std::vector<std::string> doubts;
   // The byte that each token stands for; empty: tokens are not characters.
   std::string characters;
   int64_t size() const { return inputs.size(); }
@@ -135,9 +144,10 @@ struct DatasetType : RegistryEntry {
                                                       std::vector<std::string> files,
                                                       const Shape& sample) = nullptr;
   // For predictions: the input columns f32 [N, inputs] of a text file, which are found by the names
-  // of the training file's columns if both have a header. Null: the data set is no text table.
+  // of the training file's columns if both have a header. Adds to `notes` what a user should know
+  // of the file's fields, as sentences without their ends. Null: the data set is no text table.
   Table (*input_columns)(const std::any& settings, const TableColumns& columns,
-                         const std::string& path) = nullptr;
+                         const std::string& path, std::vector<std::string>& notes) = nullptr;
   // The lines of `torch` define `data`, a torch Dataset that reads samples one by one: (x, y) with
   // x [sample shape] and y a class. They may use torchvision's `datasets` and `transforms`.
   bool torch_reads_samples = false;

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "data/channel_scaling.h"
 #include "data/image_files.h"
+#include "data/readers/bytes.h"
 #include "data/readers/csv.h"
 #include "data/readers/idx.h"
 #include "data/readers/image.h"
@@ -136,6 +138,12 @@ Table fitted(const Table& table, const SampleForm& form, const std::string& path
            : "");
 }
 
+// Values [shape] as float32, standardized as the run's training data.
+Table numbers(std::span<const double> values, const Shape& shape, const SampleForm& form) {
+  const std::vector<ChannelScaling> as_they_are(1);
+  return scaled(values, shape, form.channels.empty() ? as_they_are : form.channels);
+}
+
 // All columns of a text file as samples of numbers.
 Table plain_columns(const SampleForm& form, const std::string& path) {
   if (form.stored.dtype != DType::f32)
@@ -146,16 +154,25 @@ Table plain_columns(const SampleForm& form, const std::string& path) {
   if (columns != form.stored.shape.elements())
     fail(Fault::data, "{} has {} columns, but a sample of this run has {} numbers", path, columns,
          form.stored.shape.elements());
-  NewTable out({DType::f32, form.stored.shape.batch(static_cast<int64_t>(read.rows))});
-  std::ranges::copy(read.values, out.as<float>().begin());
-  return std::move(out).done();
+  return numbers(read.values, form.stored.shape.batch(static_cast<int64_t>(read.rows)), form);
 }
 
-Table read_table(const Choice& dataset, const SampleForm& form, const std::string& path) {
+Table read_array(const SampleForm& form, const std::string& path) {
+  if (form.channels.empty()) return fitted(read_npy(path), form, path);
+  const NpyValues read = read_npy_values(path);
+  if (read.values.empty()) return fitted(read_npy(path), form, path);  // says why not
+  const bool one = read.shape == form.stored.shape;
+  if (!one && (read.shape.rank() == 0 || read.shape.tail(1) != form.stored.shape))
+    return fitted(read_npy(path), form, path);
+  return numbers(read.values, one ? form.stored.shape.batch(1) : read.shape, form);
+}
+
+Table read_table(const Choice& dataset, const SampleForm& form, const std::string& path,
+                 std::vector<std::string>& notes) {
   const auto& type = *static_cast<const DatasetType*>(dataset.what);
   switch (kind_of(path)) {
     case Kind::npy:
-      return fitted(read_npy(path), form, path);
+      return read_array(form, path);
     case Kind::idx:
       return fitted(with_channel(read_idx(path)), form, path);
     case Kind::csv:
@@ -163,7 +180,7 @@ Table read_table(const Choice& dataset, const SampleForm& form, const std::strin
       break;
   }
   if (type.input_columns == nullptr || form.columns.names.empty()) return plain_columns(form, path);
-  return fitted(type.input_columns(dataset.settings, form.columns, path), form, path);
+  return fitted(type.input_columns(dataset.settings, form.columns, path, notes), form, path);
 }
 
 Table joined(const std::vector<Table>& tables, const SampleForm& form) {
@@ -209,7 +226,7 @@ void read_tables(const Choice& dataset, const SampleForm& form, InputFiles& out)
   for (size_t i = 0; i < out.files.size(); ++i) {
     out.first.push_back(samples);
     try {
-      Table table = read_table(dataset, form, out.files[i]);
+      Table table = read_table(dataset, form, out.files[i], out.notes);
       check_tokens(table, form, out.files[i]);
       samples += table.size();
       tables.push_back(std::move(table));

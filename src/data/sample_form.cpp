@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "data/batch_loader.h"
+#include "data/channel_scaling.h"
 #include "formats/json.h"
 
 namespace dpt {
@@ -44,6 +45,11 @@ class FormReader {
                      .inputs = indices(*columns, "inputs"),
                      .targets = indices(*columns, "targets"),
                      .encodings = encodings(*columns)};
+    if (const Json* channels = json_.find("channels"))
+      for (const Json& item : channels->items()) {
+        out.channels.push_back({.mean = real(item, "mean", 0), .std = real(item, "std", 1)});
+        if (out.channels.back().std == 0) refuse("std");
+      }
     for (const size_t b : numbers(json_, "characters", 255))
       out.characters += static_cast<char>(static_cast<unsigned char>(b));
     check(out);
@@ -139,6 +145,8 @@ class FormReader {
   }
 
   void check(const SampleForm& form) const {
+    if (!form.channels.empty() && form.channels.size() != scaled_channels(form.stored.shape))
+      refuse("channels");
     if (!form.class_names.empty() && std::ssize(form.class_names) != form.classes)
       refuse("class_names");
     if (!form.characters.empty() && std::ssize(form.characters) != form.tokens)
@@ -169,6 +177,7 @@ SampleForm form_of(const Dataset& dataset) {
           .tokens = dataset.tokens,
           .class_names = dataset.class_names,
           .columns = dataset.columns,
+          .channels = dataset.channels,
           .characters = dataset.characters};
 }
 
@@ -181,6 +190,12 @@ std::string to_json(const SampleForm& form) {
     Json bytes = Json::array();
     for (const char c : form.characters) bytes.push(static_cast<unsigned char>(c));
     out.add("characters", std::move(bytes));
+  }
+  if (!form.channels.empty()) {
+    Json channels = Json::array();
+    for (const ChannelScaling& c : form.channels)
+      channels.push(Json{{"mean", c.mean}, {"std", c.std}});
+    out.add("channels", std::move(channels));
   }
   if (const TableColumns& columns = form.columns; !columns.names.empty()) {
     Json of{{"names", Json::array_of(columns.names)},

@@ -20,6 +20,7 @@ struct SampleForm {
   int64_t tokens = 0;   // number of tokens; 0: samples are not tokens
   std::vector<std::string> class_names{};  // empty: classes have numbers only
   TableColumns columns{};                  // no names: samples are not rows of a text table
+  std::vector<ChannelScaling> channels{};  // of arrays; empty: numbers are used as they are
   std::string characters{};  // the byte of each token; empty: tokens are not characters
   bool operator==(const SampleForm&) const = default;
 };

@@ -72,6 +72,16 @@ cores: 1
   const Finished f = predict(folder, {"t", "new.csv"});
   CHECK_MESSAGE(has(f.out, "new.csv    0     up "), f.out);
   CHECK_MESSAGE(has(f.out, "new.csv    1   down "), f.out);
+  CHECK_FALSE(has(f.err, "note:"));
+  // A text that is no category counts as none, which the user is told.
+  folder.write("odd.csv", "size,colour\n1003,red\n1003,green\n1003,Red\n");
+  const Finished odd = predict(folder, {"t", "odd.csv"});
+  CHECK(odd.code == 0);
+  CHECK_MESSAGE(has(odd.err,
+                    "dptrain: note: odd.csv: row 1: 'green' in column 'colour' is none of the "
+                    "categories that the model was trained with, so it counts as none of them\n"),
+                odd.err);
+  CHECK(has(odd.err, "row 2: 'Red'"));
   // The statistics come from the same rows when the spec's data is read again.
   std::filesystem::rename(folder.file("runs/t/1/data.json"), folder.file("kept.json"));
   CHECK(predict(folder, {"t", "new.csv", "--csv"}).out ==

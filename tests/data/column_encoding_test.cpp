@@ -7,16 +7,16 @@
 namespace dpt {
 namespace {
 
-constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // Columns a, kind.
-CsvTable table(const std::vector<float>& values) {
-  return {.names = {"a", "kind"},
-          .rows = values.size() / 2,
-          .values = values,
-          .texts = {{}, {"red", "blue", "green"}},
-          .missing = {},
-          .dropped = 0};
+CsvTable table(const std::vector<double>& values) {
+  CsvTable out;
+  out.names = {"a", "kind"};
+  out.rows = values.size() / 2;
+  out.values = values;
+  out.texts = {{}, {"red", "blue", "green"}};
+  return out;
 }
 
 }  // namespace
@@ -35,8 +35,10 @@ TEST_CASE("encodings are fitted to the rows that are trained on") {
   CHECK(e.table.desc == TensorDesc{DType::f32, {4, 3}});
   CHECK(e.filled == 2);
   CHECK(e.unknown == 1);
-  CHECK(e.unknown_text == "green");
-  CHECK(e.unknown_column == "kind");
+  REQUIRE(e.first_unknown.size() == 1);
+  CHECK(e.first_unknown[0].text == "green");
+  CHECK(e.first_unknown[0].column == "kind");
+  CHECK(e.first_unknown[0].row == 3);
   const std::vector<float> x = all_of<float>(e.table);
   CHECK(std::vector<float>(x.begin(), x.begin() + 2) == std::vector<float>{0, 1});
   CHECK(x[5] == 0);  // the mean of what was filled
@@ -49,6 +51,13 @@ TEST_CASE("without statistics numbers stay as they are") {
   CHECK(all_of<float>(encode(t, std::vector<size_t>{0}, plain).table) == std::vector<float>{1, 1});
   const auto same = fit_encodings(t, std::vector<size_t>{0}, {}, {.standardize = true}, "t");
   CHECK(same[0].std == 1);  // equal numbers
+}
+
+TEST_CASE("large numbers of a small spread are standardized before they are rounded") {
+  const CsvTable t = table({1700000000001, 0, 1700000000003, 0});
+  const std::vector<size_t> column{0};
+  const auto all = fit_encodings(t, column, {}, {.standardize = true}, "t");
+  CHECK(all_of<float>(encode(t, column, all).table) == std::vector<float>{-1, 1});
 }
 
 TEST_CASE("numbers of a sample are named by columns and categories") {

@@ -83,6 +83,20 @@ TEST_CASE("a CSV file for a run of another data set has all numbers of a sample"
             "has 2 columns, but a sample of this run has 4 numbers"));
 }
 
+TEST_CASE("arrays are standardized as the training data was") {
+  const Folder folder;
+  folder.write("x.npy", npy<double>("<f8", "(2, 2)", {1700000000001, 5, 1700000000003, 5}));
+  folder.write("y.npy", npy<float>("<f4", "(2,)", {1, 2}));
+  const Set set = set_of("npy", "{inputs: x.npy, targets: y.npy, standardize: true}", folder);
+  CHECK(floats(set, {folder.write("1.npy", npy<double>("<f8", "(1, 2)", {1700000000004, 6}))}) ==
+        Floats{2, 1});
+  CHECK(floats(set, {folder.write("2.npy", npy<double>("<f8", "(2,)", {1700000000000, 4}))}) ==
+        Floats{-2, -1});
+  CHECK(floats(set, {folder.write("3.csv", "1700000000006,5\n")}) == Floats{4, 0});
+  CHECK(has(refusal(set, {folder.write("4.npy", npy<double>("<f8", "(3,)", {1, 2, 3}))}),
+            "holds [3] f32, but the samples of this run are [2] f32"));
+}
+
 TEST_CASE("arrays have samples of the run's shape and type") {
   const Folder folder;
   const std::string one = folder.write("1.npy", npy<float>("<f4", "(2, 2)", {1, 2, 3, 4}));

@@ -47,6 +47,16 @@ TEST_CASE("the form of a table has the categories and statistics of its columns"
   CHECK(form_from_json(to_json(form), "data.json") == form);
 }
 
+TEST_CASE("the form of an array has the scaling of its channels") {
+  const SampleForm form{.stored = {DType::f32, {2}},
+                        .target = {DType::f32, {1}},
+                        .channels = {{.mean = 1700000000002, .std = 0.1}, {}}};
+  CHECK(form_from_json(to_json(form), "t") == form);
+  SampleForm wrong = form;
+  wrong.channels.pop_back();
+  CHECK(has(data_error([&] { form_from_json(to_json(wrong), "t"); }), "'channels' is missing or"));
+}
+
 TEST_CASE("the form of a text's samples has the character of each token") {
   const Folder folder;
   folder.write("t.txt", "b\xff\na" + std::string(20, 'a'));

@@ -123,22 +123,24 @@ void csv(std::span<const std::byte> bytes) {
   const MemoryFile file(bytes);
   using enum CsvFormat::HeaderLine;
   for (const CsvFormat& format :
-       {CsvFormat{}, CsvFormat{'\t', no}, CsvFormat{' ', yes}, CsvFormat{';', automatic}}) {
+       {CsvFormat{}, CsvFormat{.delimiter = '\t', .header = no},
+        CsvFormat{.delimiter = ' ', .header = yes}, CsvFormat{.delimiter = ';', .decimal = ','}}) {
     const auto table = unless_refused([&] { return read_csv(file.path(), format); });
     if (!table) continue;
     expect(table->rows > 0 && table->columns() > 0, "an empty table");
     expect(format.header == automatic || table->header == (format.header == yes), "a lost line");
     expect(table->values.size() == table->rows * table->columns(), "rows of several lengths");
-    for (float x : table->values) expect(std::isfinite(x), "not a finite number");
+    for (double x : table->values) expect(std::isfinite(x), "not a finite number");
   }
   using enum CsvFormat::Missing;
   for (const auto missing : {keep, drop}) {
-    const CsvFormat format{.text_columns = {"0"}, .missing = missing, .advise_keys = true};
+    const CsvFormat format{
+        .text_columns = {{.column = 0}}, .missing = missing, .advise_keys = true};
     const auto table = unless_refused([&] { return read_csv(file.path(), format); });
     if (!table) continue;
     expect(table->values.size() == table->rows * table->columns(), "rows of several lengths");
     for (size_t i = 0; i < table->values.size(); ++i) {
-      const float x = table->values[i];
+      const double x = table->values[i];
       const auto& texts = table->texts[i % table->columns()];
       expect(std::isfinite(x) || missing == keep, "a missing value");
       if (!texts.empty() && std::isfinite(x))

@@ -1,6 +1,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/count.h"
 #include "base/fail.h"
@@ -24,24 +25,25 @@ Table classes_of_texts(CsvFile& file) {
   sort_csv_texts(file.class_names);
   NewTable out({DType::i32, {static_cast<int64_t>(file.table.rows)}});
   for (size_t r = 0; r < file.table.rows; ++r) {
-    const float text = file.table.values[r * file.table.columns() + column];
+    const double text = file.table.values[r * file.table.columns() + column];
     const auto at = std::ranges::find(file.class_names, texts[static_cast<size_t>(text)]);
     out.as<int32_t>()[r] = static_cast<int32_t>(at - file.class_names.begin());
   }
   return std::move(out).done();
 }
 
-Table classes_from(const Table& values, int64_t classes, const std::string& path,
+Table classes_from(const CsvFile& file, int64_t classes, const std::string& path,
                    std::optional<int64_t> ignore) {
-  NewTable out({DType::i32, {values.size()}});
-  const std::span<const float> from = values_of<float>(values);
-  for (size_t i = 0; i < from.size(); ++i) {
-    if (std::trunc(from[i]) != from[i] || std::abs(from[i]) > 1e9F)
+  const CsvTable& table = file.table;
+  NewTable out({DType::i32, {static_cast<int64_t>(table.rows)}});
+  for (size_t r = 0; r < table.rows; ++r) {
+    const double value = table.values[r * table.columns() + file.columns.targets[0]];
+    if (std::trunc(value) != value || std::abs(value) > 1e9)
       fail(Fault::data,
            "{}: the target of sample {} (counted from 0) is {}, but classes are whole numbers from "
            "0",
-           path, i, from[i]);
-    out.as<int32_t>()[i] = static_cast<int32_t>(from[i]);
+           path, r, value);
+    out.as<int32_t>()[r] = static_cast<int32_t>(value);
   }
   return as_classes(std::move(out).done(), classes, path, ignore);
 }
@@ -65,9 +67,23 @@ std::string changes_of(const CsvTable& table, const EncodedInputs& encoded) {
     out += fmt::format("; {} filled", counted(encoded.filled, "missing value"));
   if (encoded.unknown > 0)
     out += fmt::format("; {} of no category that the training set has, first '{:.20}' in '{:.20}'",
-                       counted(encoded.unknown, "field"), encoded.unknown_text,
-                       encoded.unknown_column);
+                       counted(encoded.unknown, "field"), encoded.first_unknown[0].text,
+                       encoded.first_unknown[0].column);
   return out;
+}
+
+// Warns about columns of numbers that are not standardized and lose digits in float32.
+void note_lost_digits(const Csv& c, const CsvFile& file, const std::string& path, Dataset& d) {
+  const auto look = [&](const std::vector<size_t>& columns, std::string_view remedy) {
+    for (const size_t i : columns)
+      if (const auto x = number_losing_digits(file.table, i); file.table.texts[i].empty() && x)
+        d.doubts.push_back(fmt::format(
+            "column '{:.40}' of {} loses digits in float32: {} becomes {}; {}", file.table.names[i],
+            path, *x, static_cast<double>(static_cast<float>(*x)), remedy));
+  };
+  if (!c.standardize) look(file.columns.inputs, "write `standardize: true`");
+  if (d.classes == 0)
+    look(file.columns.targets, "subtract a number from the column, such as its mean");
 }
 
 Dataset load(const std::any& settings, const LoadQuery& query) {
@@ -102,60 +118,72 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   const EncodedInputs encoded = encode(table, columns.inputs, d.columns.encodings);
   d.inputs = encoded.table;
   for (const size_t i : columns.inputs) d.missing.push_back(table.missing[i]);
-  if (c.auto_classes && names.empty())
-    d.targets = classes_of_texts(file);
-  else
-    d.targets = pick(table, columns.targets);
+  const bool finds_classes = c.auto_classes && names.empty();
+  if (finds_classes) d.targets = classes_of_texts(file);
   d.class_names = file.class_names;
   d.classes = d.class_names.empty() ? c.classes : std::ssize(d.class_names);
-  if (d.classes > 0 && d.targets.desc.dtype == DType::f32)
-    d.targets = classes_from(d.targets, d.classes, path, query.ignore_index);
+  if (!finds_classes)
+    d.targets = d.classes > 0 ? classes_from(file, d.classes, path, query.ignore_index)
+                              : pick(table, columns.targets);
+  if (!table.doubt.empty()) d.doubts.push_back(table.doubt);
+  if (training == nullptr) note_lost_digits(c, file, path, d);
   d.description = describe("csv", d, path) + header_of(table) + changes_of(table, encoded);
   return d;
 }
 
 // The columns of a file for predictions that hold the inputs. Without a header, the file has either
 // the inputs alone or the columns of the training file.
-std::vector<std::string> columns_for_inputs(const TableColumns& columns, const CsvFormat& format,
-                                            const std::string& path) {
-  const bool named = !read_csv_header(path, format).empty();
-  if (named && !columns.header)
+std::vector<size_t> columns_for_inputs(const TableColumns& columns, const CsvHead& head,
+                                       const CsvMatch& match, const std::string& path) {
+  if (head.header && !columns.header)
     fail(Fault::data, "{} begins with a header, but the training file had none; remove the line",
          path);
-  std::vector<std::string> out;
-  if (named) {
-    for (const size_t i : columns.inputs) out.push_back(columns.names[i]);
-    return out;
-  }
-  size_t fields = 0;
-  scan_csv(path, format, [&](const CsvLine& line) {
-    fields = line.fields.size();
-    return false;
-  });
-  if (fields != columns.inputs.size() && fields != columns.names.size())
+  if (head.header) return matching_columns(head, match, path);
+  const size_t inputs = columns.inputs.size();
+  if (head.columns() != inputs && head.columns() != columns.names.size())
     fail(Fault::data,
          "{} has {}, but the model takes {}; give the input columns alone, or a header with their "
          "names",
-         path, counted(fields, "column"), columns.inputs.size());
-  for (size_t i = 0; i < columns.inputs.size(); ++i)
-    out.push_back(std::to_string(fields == columns.inputs.size() ? i : columns.inputs[i]));
-  return out;
+         path, counted(head.columns(), "column"), inputs);
+  if (head.columns() != inputs) return columns.inputs;
+  std::vector<size_t> all(inputs);
+  std::iota(all.begin(), all.end(), size_t{0});
+  return all;
 }
 
-Table input_columns(const std::any& settings, const TableColumns& columns,
-                    const std::string& path) {
+void note_unknown(const EncodedInputs& encoded, const std::string& path,
+                  std::vector<std::string>& notes) {
+  for (const EncodedInputs::Unknown& u : encoded.first_unknown)
+    notes.push_back(
+        fmt::format("{}: row {}: '{:.40}' in column '{:.40}' is none of the categories that the "
+                    "model was trained with, so it counts as none of them",
+                    path, u.row, u.text, u.column));
+  if (const size_t more = encoded.unknown - encoded.first_unknown.size(); more > 0)
+    notes.push_back(fmt::format("{}: {} of no category", path, counted(more, "other field")));
+}
+
+Table input_columns(const std::any& settings, const TableColumns& columns, const std::string& path,
+                    std::vector<std::string>& notes) {
   CsvFormat format = format_of(std::any_cast<const Csv&>(settings));
   format.advise_keys = false;
-  format.columns = columns_for_inputs(columns, format, path);
+  // Runs of dptrain 0.1.0 may have several columns of one name.
+  const std::vector<std::string> names = unique_csv_names(columns.names);
+  const CsvMatch match{.names = names, .header = columns.header, .used = columns.inputs};
+  const CsvHead head = matching_head(path, format, match);
+  if (head.names.empty()) fail(Fault::data, "{} is empty; it needs a line for each sample", path);
+  if (head.header) format.header = CsvFormat::HeaderLine::yes;  // also if it was found by names
+  format.columns = columns_for_inputs(columns, head, match, path);
   const auto fills = [](const ColumnEncoding& e) { return e.fills; };
   format.missing = std::ranges::any_of(columns.encodings, fills) ? CsvFormat::Missing::keep
                                                                  : CsvFormat::Missing::refuse;
   for (size_t i = 0; i < columns.encodings.size(); ++i)
-    if (!columns.encodings[i].categories.empty()) format.text_columns.push_back(format.columns[i]);
-  const CsvTable table = read_csv(path, format);
-  std::vector<size_t> inputs;
-  for (const std::string& name : format.columns) inputs.push_back(table.column(name, path));
-  return encode(table, inputs, columns.encodings).table;
+    if (!columns.encodings[i].categories.empty())
+      format.text_columns.push_back(
+          {.column = format.columns[i], .known = columns.encodings[i].categories});
+  const EncodedInputs encoded = encode(read_csv(path, format), format.columns, columns.encodings);
+  note_unknown(encoded, path, notes);
+  if (!head.doubt.empty()) notes.push_back(head.doubt);
+  return encoded.table;
 }
 
 // Reads only the columns that are used, since others may hold texts.
@@ -181,7 +209,7 @@ std::string torch_of_columns(const Csv& c, const CsvTable& table, const CsvColum
 // Texts, missing values and statistics are left to the arrays that the export then writes.
 std::string torch(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
-  if (c.depends_on_training() || c.missing != "error") return "";
+  if (c.depends_on_training() || c.missing != "error" || c.decimal != ".") return "";
   const std::string& path = path_of(c, query.split);
   const auto [table, columns, names] = read_csv_file(c, query.split, nullptr);
   if (!c.exclude.empty() || !c.inputs.empty() || !c.class_names.empty())

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "data/channel_scaling.h"
 #include "data/tables.h"
 #include "formats/python_call.h"
 
@@ -17,10 +18,12 @@ struct Npy {
       "",
       "dataset: {npy: {inputs: x.npy, targets: y.npy, test_inputs: test_x.npy,\n"
       "    test_targets: test_y.npy, classes: 10}}\n"
-      "dataset: {npy: {inputs: tokens.npy, targets: y.npy, tokens: 5000}}"};
+      "dataset: {npy: {inputs: tokens.npy, targets: y.npy, tokens: 5000}}\n"
+      "dataset: {npy: {inputs: x.npy, targets: y.npy, standardize: true}}"};
 
   std::string inputs, targets, test_inputs, test_targets;
   int64_t classes = 0, tokens = 0;
+  bool standardize = false;
   static KeyTable<Npy> keys() {
     return KeyTable<Npy>()
         .required_path("inputs", &Npy::inputs, "NPY file [N, ...]")
@@ -33,7 +36,11 @@ struct Npy {
         .optional("tokens", &Npy::tokens,
                   "number of tokens, if inputs are integers; 0: the largest in `inputs` and "
                   "`test_inputs` + 1",
-                  kNotNegative);
+                  kNotNegative)
+        .optional("standardize", &Npy::standardize,
+                  "whether inputs of floats become (x - mean) / std, by the mean and standard "
+                  "deviation of each column or channel (the first dimension of a sample) in the "
+                  "training part");
   }
   static void check(const Npy& c, const Owner& owner, Diagnostics& d) {
     if (c.test_inputs.empty() != c.test_targets.empty())
@@ -87,6 +94,10 @@ int64_t tokens_of(const Npy& c, const Table& inputs, Split split) {
   return std::max(largest, rest.desc.dtype == DType::i32 ? largest_token(rest, 0, other) : 0) + 1;
 }
 
+// Sets the inputs, standardized as those of the training set.
+void load_standardized(const std::any& settings, const LoadQuery& query, const std::string& path,
+                       Dataset& d);
+
 Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Npy&>(settings);
   const Paths paths = paths_of(c, query.split);
@@ -94,7 +105,10 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   d.classes = c.classes;
   if (d.classes == 0 && query.split == Split::test)  // both splits must have the same classes
     targets_from(paths_of(c, Split::train).targets, d.classes, query.ignore_index);
-  d.inputs = read_npy(paths.inputs);
+  if (c.standardize)
+    load_standardized(settings, query, paths.inputs, d);
+  else
+    d.inputs = read_npy(paths.inputs);
   if (d.inputs.desc.dtype == DType::i32) d.tokens = tokens_of(c, d.inputs, query.split);
   d.targets = targets_from(paths.targets, d.classes, query.ignore_index);
   check_counts(d.inputs, paths.inputs, d.targets, paths.targets);
@@ -102,8 +116,37 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   return d;
 }
 
+void load_standardized(const std::any& settings, const LoadQuery& query, const std::string& path,
+                       Dataset& d) {
+  const NpyValues read = read_npy_values(path);
+  if (read.values.empty())
+    fail(Fault::data,
+         "{} holds integers, which `standardize` does not take; save numbers as float32 or float64",
+         path);
+  if (query.training_set != nullptr && !query.training_set->channels.empty()) {
+    d.channels = query.training_set->channels;
+  } else if (query.split == Split::test) {
+    d.channels =
+        load(settings,
+             {.folder = query.folder, .ignore_index = query.ignore_index, .trained = query.trained})
+            .channels;
+  } else {
+    const std::vector<uint32_t> rows =
+        query.trained ? query.trained(read.shape[0]) : std::vector<uint32_t>();
+    d.channels = fit_channels(read.values, read.shape.tail(1), rows, path);
+  }
+  const Shape sample = read.shape.tail(1);
+  if (d.channels.size() != scaled_channels(sample))
+    fail(Fault::data, "{} has samples {}, but the training set has {} columns or channels", path,
+         sample.str(), d.channels.size());
+  d.inputs = scaled(read.values, read.shape, d.channels);
+}
+
+// Statistics are left to the arrays that the export then writes.
 std::string torch(const std::any& settings, const LoadQuery& query) {
-  const Paths paths = paths_of(std::any_cast<const Npy&>(settings), query.split);
+  const auto& c = std::any_cast<const Npy&>(settings);
+  if (c.standardize) return "";
+  const Paths paths = paths_of(c, query.split);
   return fmt::format(
       "x = torch.from_numpy(np.load({}))\n"
       "x = x.float() if x.is_floating_point() else x\n"

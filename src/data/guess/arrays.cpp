@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "data/guess/guess.h"
+#include "data/readers/npy.h"
 
 namespace dpt {
 namespace {
@@ -137,6 +138,9 @@ DataGuess guess_arrays(const std::string& path) {
   }
   g.notes.push_back(fmt::format("{}: inputs in {}, targets in {}{}", folder, train.inputs,
                                 train.targets, g.settings.size() > 2 ? ", and a test set" : ""));
+  g.standardizes = g.type == "npy" && npy_holds_numbers(g.settings[0].value);
+  if (g.standardizes)
+    g.settings.push_back({"standardize", "true", "numbers become (x - mean) / std, about -1..1"});
   return g;
 }
 

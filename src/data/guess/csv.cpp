@@ -1,11 +1,8 @@
-// What the columns of a CSV file are: numbers, texts, counters; and which the target is.
+// What the columns of a CSV file are: numbers, texts, indices; and which the targets are.
 #include "data/readers/csv.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <filesystem>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,126 +10,65 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "data/column_profile.h"
+#include "data/guess/csv_format.h"
 #include "data/guess/guess.h"
 
 namespace dpt {
 namespace {
 
 namespace fs = std::filesystem;
+using Kind = ColumnProfile::Kind;
 
 constexpr size_t kMostClasses = 1000;
 
-// What the fields of a column have in common.
-struct Column {
-  std::string name;
-  size_t rows = 0, no_numbers = 0, missing = 0;  // missing fields are no numbers
-  size_t bad_line = 0;                           // the first line whose field is no number
-  size_t empty_line = 0;                         // the first line whose field is empty; 0: none is
-  std::string bad_text;                          // that field
-  bool whole = true;                             // all numbers are whole
-  bool counts = true;                            // each number is one more than the one before
-  double last = 0;
-  std::map<std::string, size_t> texts;  // each text and how often it occurs, up to kMostClasses + 1
-
-  void add(const std::string& text, size_t line) {
-    if (texts.size() <= kMostClasses || texts.contains(text)) ++texts[text];
-    if (text.empty() && empty_line == 0) empty_line = line;
-    float value = 0;
-    if (is_missing_csv(text)) ++missing;
-    if (!parse_csv_number(text, value)) {
-      if (no_numbers++ == 0) bad_line = line, bad_text = text;
-      counts = false;
-    } else {
-      whole = whole && std::trunc(value) == value;
-      counts = counts && (rows == 0 ? value == 0 || value == 1 : value == last + 1);
-      last = value;
-    }
-    ++rows;
-  }
-  bool numbers() const { return no_numbers == 0; }
-  bool numbers_or_missing() const { return no_numbers == missing && missing < rows; }
-  // Few different texts are categories.
-  bool categories() const {
-    constexpr size_t kFew = 30;
-    return texts.size() > 1 && texts.size() <= kFew && texts.size() * 2 <= rows && missing < rows;
-  }
-  bool texts_known() const { return texts.size() <= kMostClasses; }
-};
-
 struct Columns {
-  std::vector<Column> columns;
+  CsvHead head;
+  std::vector<ColumnProfile> profiles;
+  std::vector<size_t> targets;
+  CsvTexts target_texts;  // of the first target, if there is one only; up to kMostClasses + 1
   size_t rows = 0;
-  bool header = false;
+
+  bool is_target(size_t column) const {
+    return std::ranges::find(targets, column) != targets.end();
+  }
 };
 
-// How a delimiter splits the first lines.
-struct FirstLines {
-  size_t width = 0;  // fields of the first line
-  bool same = true;  // all lines have so many
-};
-FirstLines split_by(const std::string& path, char delimiter) {
-  constexpr size_t kLines = 20;
-  FirstLines out;
-  size_t lines = 0;
-  try {
-    scan_csv(path, {.delimiter = delimiter}, [&](const CsvLine& line) {
-      if (lines == 0) out.width = line.fields.size();
-      out.same = out.same && line.fields.size() == out.width;
-      return ++lines < kLines;
-    });
-  } catch (const Error&) {  // text after a quoted field: another delimiter
-    return {.width = 0, .same = false};
+// "a,b": a column of this name, or columns with these.
+std::vector<size_t> target_columns(const CsvHead& head, const std::string& wanted,
+                                   const std::string& path) {
+  if (wanted.empty()) return {head.columns() - 1};
+  std::vector<size_t> out;
+  if (std::ranges::find(head.names, wanted) != head.names.end()) return {head.column(wanted, path)};
+  for (size_t at = 0; at <= wanted.size();) {
+    const size_t end = std::min(wanted.find(',', at), wanted.size());
+    out.push_back(head.column(wanted.substr(at, end - at), path));
+    if (std::ranges::count(out, out.back()) > 1)
+      fail(Fault::spec, "--target names column '{}' twice", head.names[out.back()]);
+    at = end + 1;
   }
   return out;
 }
 
-// The one that makes the most fields; those that make equally many in all lines come first.
-char delimiter_of(const std::string& path) {
-  char best = ',';
-  FirstLines most;
-  for (const char c : {',', ';', '\t', '|'})
-    if (const FirstLines s = split_by(path, c);
-        s.width > 1 &&
-        (most.width == 0 || std::pair(s.same, s.width) > std::pair(most.same, most.width)))
-      best = c, most = s;
-  if (most.width == 0)
-    fail(Fault::data,
-         "{} is not a table: its first line has no , ; tab or | between two fields; make it a CSV "
-         "with one sample per line",
-         path);
-  return best;
-}
-
-Columns scan(const std::string& path, char delimiter) {
-  Columns t;
-  scan_csv(path, {.delimiter = delimiter}, [&](const CsvLine& line) {
-    if (t.columns.empty()) {
-      t.header = line.header;
-      for (size_t i = 0; i < line.fields.size(); ++i) {
-        Column c;
-        c.name = line.header ? line.fields[i] : std::to_string(i);
-        t.columns.push_back(std::move(c));
-      }
-    }
+Columns scan(const std::string& path, const CsvFormat& format, const std::string& target) {
+  Columns t{.head = read_csv_head(path, format)};
+  t.targets = target_columns(t.head, target, path);
+  for (const std::string& name : t.head.names) t.profiles.emplace_back(name, format.decimal);
+  scan_csv(path, format, [&](const CsvLine& line) {
     if (line.header) return true;
-    if (line.fields.size() != t.columns.size())
-      fail(Fault::data, "{}:{}:1: {}, where the first line has {}", path, line.number,
-           counted(line.fields.size(), "field"), t.columns.size());
-    for (size_t i = 0; i < t.columns.size(); ++i) t.columns[i].add(line.fields[i], line.number);
+    if (line.fields.size() != t.profiles.size())
+      fail(Fault::data, "{}:{}:1: {}, where the first line has {}; correct the line, or delete it",
+           path, line.number, counted(line.fields.size(), "field"), t.profiles.size());
+    for (size_t i = 0; i < t.profiles.size(); ++i) t.profiles[i].add(line.fields[i]);
+    if (const std::string_view text = line.fields[t.targets[0]].text;
+        t.targets.size() == 1 && t.target_texts.size() <= kMostClasses && !is_missing_csv(text))
+      t.target_texts.add(text);
     ++t.rows;
     return true;
   });
   if (t.rows < 2)
     fail(Fault::data, "{} has {}; training needs at least 2", path, counted(t.rows, "sample"));
   return t;
-}
-
-// The texts of a column, as classes or categories.
-std::vector<std::string> sorted_texts(const Column& c) {
-  std::vector<std::string> out;
-  for (const auto& [text, count] : c.texts) out.push_back(text);
-  sort_csv_texts(out);
-  return out;
 }
 
 // Whether the classes are 0, 1, 2, ... written as such, which need no names.
@@ -144,47 +80,98 @@ bool counts_from_zero(const std::vector<std::string>& classes) {
 
 enum class Task { classification, regression };
 
-// Few different whole numbers or texts are classes.
-Task task_of(const Column& target, size_t rows, const std::string& path) {
-  constexpr size_t kFew = 20;
-  if (target.numbers()) {
-    const bool few = target.texts.size() <= kFew && target.texts.size() * 5 <= rows;
-    return target.whole && few ? Task::classification : Task::regression;
-  }
-  if (target.empty_line > 0)
+// Throws Error{data} if the column cannot be predicted.
+void check_target(const ColumnProfile& target, const std::string& path, bool drops) {
+  const auto other = "or choose another column with --target";
+  if (target.kind() == Kind::empty)
     fail(Fault::data,
-         "{}:{}: the target column '{}' is empty on this line; delete such lines, or choose "
-         "another column with --target",
-         path, target.empty_line, target.name);
-  if (!target.texts_known() || target.texts.size() * 2 > rows)
+         "{}: the target column '{}' has no value in any line; choose another column "
+         "with --target",
+         path, target.name());
+  if (target.missing() > 0 && !drops)
+    fail(Fault::data,
+         "{}:{}:{}: the target column '{}' {} on this line{}; leave such lines out with --missing "
+         "drop, {}",
+         path, target.missing_line(), target.missing_column(), target.name(),
+         target.missing_text().empty()
+             ? "is empty"
+             : fmt::format("has '{}', which stands for a missing value,", target.missing_text()),
+         target.missing() > 1 ? " and on " + counted(target.missing() - 1, "other") : "", other);
+  if (target.kind() == Kind::broken)
+    fail(Fault::data, "{}: the target column '{}' {}; correct these fields, {}", path,
+         target.name(), target.why_broken(), other);
+  if (target.kind() == Kind::dates)
+    fail(Fault::data,
+         "{}: the target column '{}' holds dates, such as {}; write them as numbers, {}", path,
+         target.name(), target.first_word(), other);
+}
+
+// Few different whole numbers or texts are classes.
+Task task_of(const Columns& t, const std::string& path) {
+  constexpr size_t kFew = 20;
+  const ColumnProfile& target = t.profiles[t.targets[0]];
+  const size_t given = target.rows() - target.missing(), different = t.target_texts.size();
+  if (target.kind() == Kind::numbers)
+    return target.whole() && different <= kFew && different * 5 <= given ? Task::classification
+                                                                         : Task::regression;
+  if (different > kMostClasses || different * 2 > given)
     fail(Fault::data,
          "{}: the target column '{}' has {} different values of text in {} lines, so they cannot "
          "be classes; choose another column with --target",
-         path, target.name,
-         target.texts_known() ? fmt::format("{}", target.texts.size())
-                              : fmt::format("more than {}", kMostClasses),
-         rows);
+         path, target.name(),
+         different <= kMostClasses ? fmt::format("{}", different)
+                                   : fmt::format("more than {}", kMostClasses),
+         given);
   return Task::classification;
 }
 
-size_t target_index(const Columns& t, const std::string& wanted, const std::string& path) {
-  if (wanted.empty()) return t.columns.size() - 1;
-  CsvTable names;
-  for (const Column& c : t.columns) names.names.push_back(c.name);
-  return names.column(wanted, path);
+// Whether a name is that of an index: id, user_id, PassengerId, rownames, or none.
+bool names_index(std::string_view name) {
+  std::string lower(name);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  for (const char* const word : {"", "id", "ids", "idx", "index", "uuid", "guid", "rowid",
+                                 "rowname", "rownames", "row_names"})
+    if (lower == word) return true;
+  if (lower.starts_with("unnamed: ")) return true;  // pandas' name for a column without one
+  if (lower.size() < 3 || !lower.ends_with("id")) return false;
+  const char before = name[name.size() - 3];
+  const bool word = before == '_' || before == '-' || before == ' ' || before == '.';
+  const bool camel = before >= 'a' && before <= 'z' && name[name.size() - 2] == 'I';
+  return word || camel;
 }
 
-// Why a column is no input; empty if it is one.
-std::string why_left_out(const Column& c) {
-  const bool counter = c.counts && c.rows > 10;
-  if (counter) return "it counts the lines";
-  if (c.numbers_or_missing() || c.categories()) return "";
-  if (c.missing == c.rows) return "it has no value in any line";
-  if (c.texts.size() == 1) return "it has the same value in all lines";
-  return fmt::format("{} different texts, such as '{:.20}' on line {}, are too many for categories",
-                     c.texts_known() ? fmt::format("its {}", c.texts.size())
-                                     : fmt::format("its more than {}", kMostClasses),
-                     c.bad_text, c.bad_line);
+// Why a column is no input; empty if it is one. rising: whether one of rising numbers may be.
+std::string why_left_out(const ColumnProfile& c, bool rising, const std::string& path) {
+  constexpr size_t kMostRising = 10;  // so few lines may be in order by chance
+  switch (c.kind()) {
+    case Kind::empty:
+      return "it has no value in any line";
+    case Kind::broken:
+      if (!c.can_be_corrected()) return "it " + c.why_broken();
+      fail(Fault::data,
+           "{}: column '{}' {}; correct these fields (an empty one is a missing value), or delete "
+           "the column",
+           path, c.name(), c.why_broken());
+    case Kind::dates:
+      return fmt::format("it holds dates, such as {}; write them as numbers to use them",
+                         c.first_word());
+    case Kind::numbers:
+      if (names_index(c.name())) return "it is named as an index";
+      return !rising && c.rises() && c.rows() > kMostRising
+                 ? "its whole numbers rise from line to line, as those of an index do"
+                 : "";
+    case Kind::texts:
+      break;
+  }
+  if (names_index(c.name())) return "it is named as an index";
+  if (c.different() == 1) return "it has the same value in all lines";
+  if (c.different() <= ColumnProfile::kFew && c.different() * 2 <= c.rows()) return "";
+  return fmt::format("its {} different texts, such as {}, are too many for categories",
+                     c.words().size() <= ColumnProfile::kMostWords
+                         ? std::to_string(c.words().size())
+                         : fmt::format("more than {}", ColumnProfile::kMostWords),
+                     c.first_word());
 }
 
 std::string yaml_list(const std::vector<std::string>& texts) {
@@ -206,34 +193,58 @@ std::string test_file(const std::string& path) {
   return fs::is_regular_file(test, ignored) ? test.string() : "";
 }
 
-// Whether the test file has the columns that are used: those of competitions often lack the target.
-std::string why_no_test(const std::string& test, char delimiter, const Columns& t, size_t target) {
-  std::string why;
-  scan_csv(test, {.delimiter = delimiter}, [&](const CsvLine& line) {
-    const bool has_target =
-        !t.header ? line.fields.size() == t.columns.size()
-                  : std::ranges::find(line.fields, t.columns[target].name) != line.fields.end();
-    if (!has_target) why = fmt::format("{} has no column '{}'", test, t.columns[target].name);
-    return false;
-  });
-  return why;
+// Why the test file lacks the columns that are used: those of competitions often have no target.
+std::string why_no_test(const std::string& test, const CsvFormat& format, const Columns& t) {
+  const CsvHead head = read_csv_head(test, format);
+  for (const size_t i : t.targets) {
+    const std::string& name = t.head.names[i];
+    const bool has = t.head.header ? std::ranges::find(head.names, name) != head.names.end()
+                                   : head.columns() == t.head.columns();
+    if (!has) return fmt::format("{} has no column '{}'", test, name);
+  }
+  return "";
 }
 
-void add_target(DataGuess& g, const Columns& t, size_t target, const std::string& path) {
-  const Column& column = t.columns[target];
-  g.settings.push_back({"targets", yaml_scalar(column.name), "the column to predict"});
-  if (task_of(column, t.rows, path) == Task::regression) {
-    g.notes.push_back(fmt::format("target: column '{}', real numbers: regression", column.name));
+std::string names_of(const CsvHead& head, std::span<const size_t> columns) {
+  std::vector<std::string> out;
+  for (const size_t i : columns) out.push_back("'" + head.names[i] + "'");
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
+void add_several_targets(DataGuess& g, const Columns& t, const std::string& path, bool drops) {
+  std::vector<std::string> references;
+  for (const size_t i : t.targets) {
+    check_target(t.profiles[i], path, drops);
+    if (t.profiles[i].kind() != Kind::numbers)
+      fail(Fault::data,
+           "{}: the target column '{}' holds texts, such as {}; several targets must be columns of "
+           "numbers, and of 0 and 1 for labels",
+           path, t.profiles[i].name(), t.profiles[i].first_word());
+    references.push_back(t.head.reference(i));
+  }
+  g.settings.push_back({"targets", yaml_list(references), "the columns to predict"});
+  g.notes.push_back(fmt::format("targets: columns {}", names_of(t.head, t.targets)));
+}
+
+void add_target(DataGuess& g, const Columns& t, const std::string& path, bool drops) {
+  if (t.targets.size() > 1) return add_several_targets(g, t, path, drops);
+  const ColumnProfile& column = t.profiles[t.targets[0]];
+  check_target(column, path, drops);
+  g.settings.push_back(
+      {"targets", yaml_scalar(t.head.reference(t.targets[0])), "the column to predict"});
+  if (task_of(t, path) == Task::regression) {
+    g.notes.push_back(fmt::format("target: column '{}', real numbers: regression", column.name()));
     return;
   }
-  const std::vector<std::string> classes = sorted_texts(column);
+  std::vector<std::string> classes = t.target_texts.texts();
+  sort_csv_texts(classes);
   if (classes.size() < 2)
     fail(Fault::data,
          "{}: the target column '{}' has the same value in all lines, so there is nothing to "
          "learn; choose another column with --target",
-         path, column.name);
-  g.notes.push_back(
-      fmt::format("target: column '{}', {} classes: classification", column.name, classes.size()));
+         path, column.name());
+  g.notes.push_back(fmt::format("target: column '{}', {} classes: classification", column.name(),
+                                classes.size()));
   if (counts_from_zero(classes)) {
     g.settings.push_back(
         {"classes", std::to_string(classes.size()), "classes 0, 1, ...; 0: values"});
@@ -243,31 +254,37 @@ void add_target(DataGuess& g, const Columns& t, size_t target, const std::string
   }
 }
 
-void add_inputs(DataGuess& g, const Columns& t, size_t target, const std::string& path) {
+void add_inputs(DataGuess& g, const Columns& t, const std::string& path, bool drops) {
   std::vector<std::string> excluded, categories;
   size_t numbers = 0, missing = 0;
-  for (size_t i = 0; i < t.columns.size(); ++i) {
-    if (i == target) continue;
-    const Column& c = t.columns[i];
-    if (const std::string why = why_left_out(c); !why.empty()) {
-      excluded.push_back(c.name);
-      g.notes.push_back(fmt::format("column '{}' is left out: {}", c.name, why));
+  // A single input is no index.
+  bool rising = true;
+  for (size_t i = 0; i < t.profiles.size(); ++i)
+    rising = rising && (t.is_target(i) || !why_left_out(t.profiles[i], false, path).empty());
+  for (size_t i = 0; i < t.profiles.size(); ++i) {
+    if (t.is_target(i)) continue;
+    const ColumnProfile& c = t.profiles[i];
+    if (const std::string why = why_left_out(c, rising, path); !why.empty()) {
+      excluded.push_back(t.head.reference(i));
+      g.notes.push_back(fmt::format("column '{}' is left out: {}", c.name(), why));
       continue;
     }
-    missing += c.missing;
-    if (c.numbers_or_missing())
+    missing += c.missing();
+    if (c.kind() == Kind::numbers)
       ++numbers;
     else
-      categories.push_back(c.name);
+      categories.push_back(t.head.reference(i));
   }
   if (numbers + categories.size() == 0)
-    fail(Fault::data, "{} has no column to predict from other than the target '{}'; {}", path,
-         t.columns[target].name, g.notes.back());
+    fail(Fault::data, "{} has no column to predict from other than the target {}; {}", path,
+         names_of(t.head, t.targets), g.notes.back());
   if (!excluded.empty())
     g.settings.push_back({"exclude", yaml_list(excluded), "columns that are no inputs"});
   if (!categories.empty())
     g.settings.push_back({"categories", yaml_list(categories), "one input per different text"});
-  if (missing > 0)
+  if (drops)
+    g.settings.push_back({"missing", "drop", "lines with an empty field are left out"});
+  else if (missing > 0)
     g.settings.push_back({"missing", "mean", "empty fields count as the column's mean"});
   if (numbers > 0)
     g.settings.push_back({"standardize", "true", "numbers become (x - mean) / std, about -1..1"});
@@ -276,29 +293,44 @@ void add_inputs(DataGuess& g, const Columns& t, size_t target, const std::string
   if (missing > 0) g.notes.push_back(fmt::format("{} missing", counted(missing, "value")));
 }
 
+void add_format(DataGuess& g, const CsvFormat& format) {
+  if (format.delimiter != ',')
+    g.settings.push_back(
+        {"delimiter", format.delimiter == '\t' ? "tab" : fmt::format("\"{}\"", format.delimiter),
+         "between two fields"});
+  if (format.decimal != '.')
+    g.settings.push_back({"decimal", fmt::format("\"{}\"", format.decimal), "as in 1,5"});
+  if (format.header != CsvFormat::HeaderLine::automatic)
+    g.settings.push_back({"header",
+                          format.header == CsvFormat::HeaderLine::yes ? "\"yes\"" : "\"no\"",
+                          "whether the first line names the columns"});
+}
+
 }  // namespace
 
-DataGuess guess_csv(const std::string& path, const std::string& target) {
-  const char delimiter = delimiter_of(path);
-  const Columns t = scan(path, delimiter);
-  const size_t at = target_index(t, target, path);
-  DataGuess g{.type = "csv", .name = fs::path(path).stem().string()};
+DataGuess guess_csv(const GuessQuery& query) {
+  const std::string& path = query.path;
+  const CsvFormat format = guess_csv_format(path, query.header);
+  const Columns t = scan(path, format, query.target);
+  DataGuess g{.type = "csv",
+              .name = fs::path(path).stem().string(),
+              .is_table = true,
+              .standardizes = true};
   g.notes.push_back(fmt::format("{}: a table of {} and {}{}", path, counted(t.rows, "sample"),
-                                counted(t.columns.size(), "column"),
-                                t.header ? ", named by the first line" : ", without names"));
+                                counted(t.head.columns(), "column"),
+                                t.head.header ? ", named by the first line" : ", without names"));
+  if (!t.head.doubt.empty())
+    g.notes.push_back("warning: " + t.head.doubt + ", or use --header of init");
   g.settings.push_back({"path", path, "relative to this file", true});
   if (const std::string test = test_file(path); !test.empty()) {
-    if (const std::string why = why_no_test(test, delimiter, t, at); !why.empty())
+    if (const std::string why = why_no_test(test, format, t); !why.empty())
       g.notes.push_back(fmt::format("{}, so it is not used as a test set", why));
     else
       g.settings.push_back({"test_path", test, "samples for the evaluation", true});
   }
-  add_target(g, t, at, path);
-  add_inputs(g, t, at, path);
-  const bool tab = delimiter == '\t';
-  if (delimiter != ',')
-    g.settings.push_back(
-        {"delimiter", tab ? "tab" : fmt::format("\"{}\"", delimiter), "between two fields"});
+  add_target(g, t, path, query.drops_missing);
+  add_inputs(g, t, path, query.drops_missing);
+  add_format(g, format);
   return g;
 }
 

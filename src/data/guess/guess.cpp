@@ -126,9 +126,10 @@ DataGuess guess_folder(const std::string& path) {
        path);
 }
 
-DataGuess guess_file(const std::string& path, const std::string& target) {
+DataGuess guess_file(const GuessQuery& query) {
+  const std::string& path = query.path;
   const std::string ending = bare(fs::path(path).extension().string());
-  if (ending == ".csv" || ending == ".tsv") return guess_csv(path, target);
+  if (ending == ".csv" || ending == ".tsv") return guess_csv(query);
   if (ending == ".npy" || path.ends_with(".npy.gz") || path.find("-ubyte") != path.npos)
     return guess_arrays(path);
   if (ending == ".npz")
@@ -141,7 +142,7 @@ DataGuess guess_file(const std::string& path, const std::string& target) {
          "{} is not a CSV file, a text file or an array; dptrain reads .csv, .tsv, .npy, IDX and "
          "text files, and folders of images",
          path);
-  return target.empty() ? guess_text(path) : guess_csv(path, target);
+  return query.asks_for_table() ? guess_csv(query) : guess_text(path);
 }
 
 }  // namespace
@@ -165,10 +166,11 @@ DataGuess guess_data(const GuessQuery& query) {
   const bool is_folder = fs::is_directory(query.path, ignored);
   const bool exists = is_folder || fs::exists(query.path, ignored);
   DataGuess g = is_folder ? guess_folder(query.path)
-                : exists  ? guess_file(query.path, query.target)
+                : exists  ? guess_file(query)
                           : guess_name(query.path);
-  if (!query.target.empty() && g.type != "csv")
-    fail(Fault::spec, "--target is for tables, but {} is read as '{}'", query.path, g.type);
+  if (query.asks_for_table() && !g.is_table)
+    fail(Fault::spec, "--target, --header and --missing are for tables, but {} is read as '{}'",
+         query.path, g.type);
   load(g);
   return g;
 }

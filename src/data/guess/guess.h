@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/readers/csv.h"
 
 namespace dpt {
 
@@ -31,13 +32,21 @@ struct DataGuess {
   // columns to list. Empty: inputs need no normalization, or a key of the data set asks for it.
   std::vector<double> mean, std;
   std::vector<double> target_mean, target_std;  // of targets that are values, likewise
+  bool is_table = false;                        // a text table
+  bool standardizes = false;                    // a key of the data set standardizes the inputs
 
   bool has_test() const { return test.has_value(); }
 };
 
 struct GuessQuery {
-  std::string path;    // a file, a folder, or the name of a built-in data set
-  std::string target;  // the target column of a CSV; empty: the last
+  std::string path;  // a file, a folder, or the name of a built-in data set
+  // Of a text table:
+  std::string target{};  // the target columns, with commas between them; empty: the last
+  CsvFormat::HeaderLine header = CsvFormat::HeaderLine::automatic;
+  bool drops_missing = false;  // leaves lines without a value out, also of the target
+  bool asks_for_table() const {
+    return !target.empty() || drops_missing || header != CsvFormat::HeaderLine::automatic;
+  }
 };
 
 // Reads as much of the data as the guess needs, and loads them as training would. Throws
@@ -45,7 +54,7 @@ struct GuessQuery {
 DataGuess guess_data(const GuessQuery& query);
 
 // The parts of guess_data(): each returns everything but train, test and the statistics.
-DataGuess guess_csv(const std::string& path, const std::string& target);
+DataGuess guess_csv(const GuessQuery& query);
 DataGuess guess_images(const std::string& folder);
 DataGuess guess_arrays(const std::string& path);      // a folder of .npy or IDX files, or one .npy
 bool holds_arrays(const std::string& folder);         // .npy or IDX files

@@ -28,17 +28,11 @@ struct Moments {
   }
 };
 
-// Four digits: normalization need not be exact, and people read it.
-double rounded(double x) {
-  if (x == 0 || !std::isfinite(x)) return 0;
-  const double unit = std::pow(10, std::floor(std::log10(std::abs(x))) - 3);
-  return std::round(x / unit) * unit;
-}
-
 void write(const std::vector<Moments>& from, std::vector<double>& mean, std::vector<double>& std) {
   for (const Moments& m : from) {
-    mean.push_back(rounded(m.mean));
-    std.push_back(m.deviation() > 0 ? rounded(m.deviation()) : 1);  // constant: nothing to scale
+    const double deviation = m.deviation();
+    mean.push_back(std::isfinite(m.mean) ? m.mean : 0);
+    std.push_back(deviation > 0 && std::isfinite(deviation) ? deviation : 1);  // constant: 1
   }
 }
 
@@ -105,8 +99,8 @@ std::optional<int64_t> ignored_label(const DataGuess& guess) {
 void measure_data(DataGuess& guess) {
   const Dataset& d = guess.train;
   constexpr int64_t kMostRead = 5000, kMostDecoded = 200;
-  const bool standardized = guess.type == "csv";  // by a key of the data set
-  if (!standardized && (d.inputs.desc.dtype == DType::f32 || d.inputs.desc.dtype == DType::u8)) {
+  if (!guess.standardizes &&
+      (d.inputs.desc.dtype == DType::f32 || d.inputs.desc.dtype == DType::u8)) {
     std::vector<Moments> inputs = moments_for(d.inputs.sample());
     // Tables are small, and their columns may have rare values.
     const bool whole = d.inputs.sample().rank() == 1;

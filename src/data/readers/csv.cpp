@@ -2,304 +2,163 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <deque>
 #include <limits>
 #include <map>
-#include <memory>
-#include <span>
+#include <set>
 #include <utility>
+
+#include <fmt/ranges.h>
 
 #include "base/count.h"
 #include "base/fail.h"
-#include "base/units.h"
-#include "data/readers/bytes.h"
+#include "data/readers/csv_header.h"
 
 namespace dpt {
 namespace {
 
-constexpr size_t kMostLine = 8 * kMiB, kMostColumns = size_t{1} << 18;
+CsvHeaderGuess header_of(const std::string& path, const CsvFormat& format) {
+  if (format.header == CsvFormat::HeaderLine::automatic)
+    return guess_csv_header(path, format.delimiter, format.decimal);
+  return {.header = format.header == CsvFormat::HeaderLine::yes};
+}
 
-// Reads a file line by line, keeping only part of it in memory.
-class Lines {
- public:
-  explicit Lines(const std::string& path) : path_(path), source_(open_bytes(path)) {
-    if (source_->compressed())
-      fail(Fault::data, "{} is compressed; unpack it with gunzip first", path);
-    left_ = source_->most_bytes();
-  }
-
-  // Gets the next line without its end (\n or \r\n); valid until the next call. Returns false at
-  // the end.
-  bool next(std::string_view& line) {
-    ++number_;
-    for (size_t from = begin_;;) {
-      size_t end = text_.find('\n', from);
-      if (end == std::string::npos && left_ == 0) end = text_.size();
-      if (std::min(end, text_.size()) - begin_ > kMostLine)
-        fail(Fault::data,
-             "{}:{}:1: the line has more than {} MiB; a table has a line for each sample", path_,
-             number_, kMostLine / kMiB);
-      if (end == std::string::npos) {
-        from = text_.size() - begin_;
-        read_more();
-        continue;
-      }
-      line = std::string_view(text_).substr(begin_, end - begin_);
-      const bool more = begin_ < text_.size();
-      begin_ = std::min(end + 1, text_.size());
-      if (number_ == 1 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);  // BOM
-      if (line.ends_with('\r')) line.remove_suffix(1);
-      return more;
-    }
-  }
-  size_t number() const { return number_; }  // of the current line, from 1
-
- private:
-  void read_more() {
-    constexpr uint64_t kBlock = kMiB;
-    text_.erase(0, std::exchange(begin_, 0));
-    const size_t kept = text_.size();
-    text_.resize(kept + std::min(left_, kBlock));
-    source_->read(std::as_writable_bytes(std::span(text_)).subspan(kept), "the text");
-    left_ -= text_.size() - kept;
-  }
-
-  const std::string& path_;
-  std::unique_ptr<ByteSource> source_;
-  uint64_t left_ = 0;  // bytes not yet in text_
-  std::string text_;
-  size_t begin_ = 0;  // offset of the next line in text_
-  size_t number_ = 0;
-};
-
-struct Field {
-  std::string_view text;  // without quotes and surrounding spaces; valid until the next line
-  size_t column = 0;      // of its first character, from 1
-};
+CsvHead head_of(std::span<const CsvField> fields, const CsvHeaderGuess& guess) {
+  CsvHead out{.header = guess.header, .doubt = guess.doubt};
+  for (const CsvField& f : fields)
+    out.names.push_back(guess.header ? std::string(f.text) : std::to_string(out.names.size()));
+  std::vector<std::string> unique = unique_csv_names(out.names);
+  if (unique != out.names) out.written = std::exchange(out.names, std::move(unique));
+  return out;
+}
 
 class Reader {
  public:
   Reader(const std::string& path, const CsvFormat& format)
-      : path_(path), lines_(path), format_(format) {}
+      : path_(path), records_(path, format.delimiter), format_(format) {}
 
   CsvTable read() {
-    CsvTable table;
-    std::vector<Field> fields;
-    while (next_line(fields)) {
-      if (table.names.empty()) {
-        table.header = is_header(fields);
-        table.names = names_of(fields, table.header);
-        first_ = lines_.number();
-        choose_columns(table);
-        if (table.header) continue;
+    std::vector<CsvField> fields;
+    std::vector<double> row;
+    while (records_.next(fields)) {
+      if (table_.names.empty()) {
+        begin(fields);
+        if (table_.header) continue;
       }
-      if (fields.size() != table.columns())
-        fail(Fault::data, "{}:{}:1: {}, where the first line has {}", path_, lines_.number(),
-             counted(fields.size(), "field"), table.columns());
-      if (drops(fields, table)) continue;
-      for (size_t i = 0; i < fields.size(); ++i) table.values.push_back(value(fields[i], i, table));
-      ++table.rows;
+      if (fields.size() != table_.columns())
+        fail(Fault::data,
+             "{}:{}:1: {}, where the first line has {}; correct the line, or delete it", path_,
+             records_.line(), counted(fields.size(), "field"), table_.columns());
+      if (drops(fields)) continue;
+      row.clear();
+      for (size_t i = 0; i < fields.size(); ++i) row.push_back(value(fields[i], i));
+      table_.values.insert(table_.values.end(), row.begin(), row.end());
+      ++table_.rows;
     }
-    if (table.dropped > 0 && table.rows == 0)
+    check_rows();
+    for (size_t i = 0; i < table_.columns(); ++i) table_.texts[i] = texts_[i].texts();
+    return std::move(table_);
+  }
+
+ private:
+  void begin(std::span<const CsvField> fields) {
+    static_cast<CsvHead&>(table_) = head_of(fields, header_of(path_, format_));
+    first_ = records_.line();
+    kinds_.assign(table_.columns(), format_.columns.empty() ? Kind::number : Kind::unused);
+    for (const size_t i : format_.columns) kinds_[i] = Kind::number;
+    texts_.resize(table_.columns());
+    refuses_others_.resize(table_.columns());
+    most_texts_.resize(table_.columns());
+    for (const CsvFormat::TextColumn& t : format_.text_columns) {
+      kinds_[t.column] = Kind::text;
+      texts_[t.column] = CsvTexts(t.known);
+      refuses_others_[t.column] = t.refuses_others;
+      most_texts_[t.column] = t.known.size() + CsvFormat::kMostTexts;
+    }
+    targets_.assign(table_.columns(), false);
+    for (const size_t i : format_.targets) targets_[i] = true;
+    table_.texts.resize(table_.columns());
+    table_.missing.assign(table_.columns(), 0);
+  }
+
+  void check_rows() const {
+    if (table_.rows > 0) return;
+    if (table_.dropped > 0)
       fail(Fault::data,
            "{}: every line has a field without a value, so `missing: drop` leaves none; write "
            "`missing: mean`, or leave out columns with `exclude`",
            path_);
-    if (table.rows == 0 && table.header && automatic())
+    if (table_.names.empty())
+      fail(Fault::data, "{} is empty; it needs a line for each sample", path_);
+    if (automatic())
       fail(Fault::data,
-           "{0}:{1}:1: '{2:.40}' is not a finite number, so this line, the only one, was taken for "
-           "the names of the columns; {0} holds no numbers",
-           path_, first_, table.names[0]);
-    if (table.rows == 0) fail(Fault::data, "{} holds no numbers", path_);
-    return table;
+           "{0}:{1}:1: this line, the only one, is taken for the names of the columns ('{2:.40}', "
+           "...), so {0} holds no samples; if it is a sample, write `header: no`",
+           path_, first_, table_.names[0]);
+    fail(Fault::data, "{} has a header, but no line below it", path_);
   }
 
-  void scan(const std::function<bool(const CsvLine&)>& line) {
-    std::vector<Field> fields;
-    std::vector<std::string> texts;
-    for (bool first = true; next_line(fields); first = false) {
-      texts.clear();
-      for (const Field& f : fields) texts.emplace_back(f.text);
-      if (!line({lines_.number(), texts, first && is_header(fields)})) return;
-    }
-  }
-
-  std::vector<std::string> header() {
-    std::vector<Field> fields;
-    if (!next_line(fields) || !is_header(fields)) return {};
-    return names_of(fields, true);
-  }
-
- private:
-  static std::vector<std::string> names_of(const std::vector<Field>& fields, bool header) {
-    std::vector<std::string> out;
-    for (size_t i = 0; i < fields.size(); ++i)
-      out.push_back(header ? std::string(fields[i].text) : std::to_string(i));
-    return out;
-  }
-
-  void choose_columns(CsvTable& table) {
-    kinds_.assign(table.columns(), format_.columns.empty() ? Kind::number : Kind::unused);
-    for (const std::string& name : format_.columns)
-      kinds_[table.column(name, path_)] = Kind::number;
-    for (const std::string& name : format_.text_columns)
-      kinds_[table.column(name, path_)] = Kind::text;
-    if (!format_.words.empty()) kinds_[table.column(format_.word_column, path_)] = Kind::word;
-    targets_.assign(table.columns(), false);
-    for (const std::string& name : format_.targets) targets_[table.column(name, path_)] = true;
-    table.texts.resize(table.columns());
-    table.missing.assign(table.columns(), 0);
-    known_.resize(table.columns());
-  }
-
-  // Whether the column's field is read and has no value. A word may be spelled like a missing one.
-  bool lacks_value(const Field& f, size_t column) const {
-    if (kinds_[column] == Kind::unused || !is_missing_csv(f.text)) return false;
-    return kinds_[column] != Kind::word ||
-           std::ranges::find(format_.words, f.text) == format_.words.end();
+  // Whether the column's field is read and has no value. A known text may be spelled like a missing
+  // one.
+  bool lacks_value(const CsvField& f, size_t column) const {
+    return kinds_[column] != Kind::unused && is_missing_csv(f.text) &&
+           (kinds_[column] != Kind::text || texts_[column].find(f.text) == CsvTexts::kNone);
   }
 
   // Counts the missing fields of a line that is left out.
-  bool drops(const std::vector<Field>& fields, CsvTable& table) const {
+  bool drops(std::span<const CsvField> fields) {
     if (format_.missing != CsvFormat::Missing::drop) return false;
     bool any = false;
     for (size_t i = 0; i < fields.size(); ++i)
-      if (lacks_value(fields[i], i)) ++table.missing[i], any = true;
-    if (any) ++table.dropped;
+      if (lacks_value(fields[i], i)) ++table_.missing[i], any = true;
+    if (any) ++table_.dropped;
     return any;
   }
 
   bool automatic() const { return format_.header == CsvFormat::HeaderLine::automatic; }
 
-  // Returns false at the end of the file.
-  bool next_line(std::vector<Field>& fields) {
-    std::string_view line;
-    while (lines_.next(line))
-      if (line.find_first_not_of(" \t") != std::string_view::npos) {
-        split(line, fields);
-        return true;
-      }
-    return false;
-  }
-
-  void split(std::string_view line, std::vector<Field>& fields) {
-    fields.clear();
-    unescaped_.clear();
-    for (size_t at = 0;;) {
-      if (fields.size() == kMostColumns)
-        fail(Fault::data, "{}:{}:{}: more than {} columns", path_, lines_.number(), at + 1,
-             kMostColumns);
-      size_t begin = line.find_first_not_of(' ', at);
-      if (begin == std::string_view::npos) begin = line.size();
-      size_t end = 0;
-      if (begin < line.size() && line[begin] == '"') {
-        end = closing_quote(line, begin);
-        fields.push_back({quoted(line.substr(begin + 1, end - begin - 1)), begin + 1});
-        end = line.find_first_not_of(' ', end + 1);
-        if (end != std::string_view::npos && line[end] != format_.delimiter)
-          fail(Fault::data, "{}:{}:{}: text after a quoted field", path_, lines_.number(), end + 1);
-      } else {
-        end = line.find(format_.delimiter, at);
-        std::string_view text =
-            line.substr(begin, std::max(std::min(end, line.size()), begin) - begin);
-        while (text.ends_with(' ')) text.remove_suffix(1);
-        fields.push_back({text, begin + 1});
-      }
-      if (end == std::string_view::npos) return;
-      at = end + 1;
-    }
-  }
-
-  // The quote that ends the field whose quote is at `begin`; two quotes stand for one in the text.
-  size_t closing_quote(std::string_view line, size_t begin) const {
-    for (size_t from = begin + 1;;) {
-      const size_t end = line.find('"', from);
-      if (end == std::string_view::npos)
-        fail(Fault::data, "{}:{}:{}: an unclosed quote", path_, lines_.number(), begin + 1);
-      if (end + 1 == line.size() || line[end + 1] != '"') return end;
-      from = end + 2;
-    }
-  }
-
-  std::string_view quoted(std::string_view text) {
-    if (text.find('"') == text.npos) return text;
-    std::string plain;
-    for (size_t i = 0; i < text.size(); ++i) {
-      plain += text[i];
-      if (text[i] == '"') ++i;
-    }
-    return unescaped_.emplace_back(std::move(plain));
-  }
-
-  bool is_header(const std::vector<Field>& fields) const {
-    if (!automatic()) return format_.header == CsvFormat::HeaderLine::yes;
-    return std::ranges::none_of(fields, like_number, &Field::text) &&
-           std::ranges::any_of(fields, [](const Field& f) { return !f.text.empty(); });
-  }
-
-  // Whether the text looks like a number rather than a column name: a number, even one that is
-  // refused (nan, 1e999, 0x10), or digits without letters (1,5 or 2026-01-31).
-  static bool like_number(std::string_view text) {
-    const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-    const auto letter = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<signed char>(c) < 0;
-    };
-    if (std::ranges::any_of(text, digit) && std::ranges::none_of(text, letter)) return true;
-    if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
-    if (text.empty()) return false;
-    double value = 0;
-    uint64_t hex = 0;
-    const char *const begin = text.data(), *const end = begin + text.size();
-    if (std::from_chars(begin, end, value).ptr == end) return true;
-    return text.size() > 2 && (text.starts_with("0x") || text.starts_with("0X")) &&
-           std::from_chars(begin + 2, end, hex, 16).ptr == end;
-  }
-
-  float value(const Field& f, size_t column, CsvTable& table) {
+  double value(const CsvField& f, size_t column) {
     if (kinds_[column] == Kind::unused) return 0;
+    double value = 0;
+    if (kinds_[column] == Kind::number && parse_csv_number(f.text, value, format_.decimal))
+      return value;
     if (lacks_value(f, column)) {
       if (format_.missing == CsvFormat::Missing::keep && !targets_[column]) {
-        ++table.missing[column];
-        return std::numeric_limits<float>::quiet_NaN();
+        ++table_.missing[column];
+        return std::numeric_limits<double>::quiet_NaN();
       }
-      if (kinds_[column] != Kind::number || format_.missing != CsvFormat::Missing::refuse)
-        refuse(f, without_value(f.text, column, table.names[column]));
+      if (kinds_[column] == Kind::text || format_.missing != CsvFormat::Missing::refuse)
+        refuse(f, without_value(f.text, column));
     }
-    if (kinds_[column] == Kind::word) return word(f, table.names[column]);
-    if (kinds_[column] == Kind::text) return text_index(f, column, table);
-    float value = 0;
-    if (!parse_csv_number(f.text, value))
-      refuse(f, why_no_number(f.text, column, table.names[column]));
-    return value;
+    if (kinds_[column] == Kind::text) return static_cast<double>(text_index(f, column));
+    refuse(f, why_no_number(f.text, column));
   }
 
-  [[noreturn]] void refuse(const Field& f, const std::string& why) const {
-    fail(Fault::data, "{}:{}:{}: {}", path_, lines_.number(), f.column, why);
+  [[noreturn]] void refuse(const CsvField& f, const std::string& why) const {
+    fail(Fault::data, "{}:{}:{}: {}", path_, f.line, f.column, why);
   }
 
-  float word(const Field& f, std::string_view column) const {
-    const auto found = std::ranges::find(format_.words, f.text);
-    if (found == format_.words.end())
-      refuse(f, fmt::format("'{:.40}' in column '{:.40}' is not one of the {} {}", f.text, column,
-                            counted(format_.words.size(), "class", "classes"), format_.words_are));
-    return static_cast<float>(found - format_.words.begin());
+  size_t text_index(const CsvField& f, size_t column) {
+    CsvTexts& texts = texts_[column];
+    const std::string& name = table_.names[column];
+    if (!refuses_others_[column].empty()) {
+      const size_t at = texts.find(f.text);
+      if (at == CsvTexts::kNone)
+        refuse(f, fmt::format("'{:.40}' in column '{:.40}' is not one of the {} {}", f.text, name,
+                              counted(texts.size(), "class", "classes"), refuses_others_[column]));
+      return at;
+    }
+    const size_t index = texts.add(f.text);
+    if (index == most_texts_[column])
+      refuse(f,
+             fmt::format("column '{:.40}' has more than {} different texts, so they are no {}{}",
+                         name, CsvFormat::kMostTexts, targets_[column] ? "classes" : "categories",
+                         targets_[column] ? "; choose another target column"
+                                          : "; leave the column out with `exclude`"));
+    return index;
   }
 
-  float text_index(const Field& f, size_t column, CsvTable& table) {
-    std::vector<std::string>& texts = table.texts[column];
-    const auto [at, fresh] = known_[column].try_emplace(std::string(f.text), texts.size());
-    if (fresh && texts.size() == CsvFormat::kMostTexts)
-      refuse(f, fmt::format("column '{:.40}' has more than {} different texts, so they are no {}{}",
-                            table.names[column], CsvFormat::kMostTexts,
-                            targets_[column] ? "classes" : "categories",
-                            targets_[column] ? "; choose another target column"
-                                             : "; leave the column out with `exclude`"));
-    if (fresh) texts.emplace_back(f.text);
-    return static_cast<float>(at->second);
-  }
-
-  std::string without_value(std::string_view text, size_t column, std::string_view name) const {
+  std::string without_value(std::string_view text, size_t column) const {
+    const std::string& name = table_.names[column];
     const std::string what =
         text.empty()
             ? fmt::format("column '{:.40}' is empty on this line", name)
@@ -313,24 +172,33 @@ class Reader {
   }
 
   // The problem with a field, and what to do.
-  std::string why_no_number(std::string_view text, size_t column, std::string_view name) const {
+  std::string why_no_number(std::string_view text, size_t column) const {
+    const std::string& name = table_.names[column];
     for (const auto& [mark, word] : {std::pair{';', "';'"}, {'|', "'|'"}, {'\t', "tab"}})
       if (mark != format_.delimiter && text.find(mark) != text.npos)
         return fmt::format(
             "'{:.40}' is not a finite number; if {} stands between the numbers of this file, write "
             "`delimiter: {}`",
             text, mark == '\t' ? "a tab" : word, word);
-    if (automatic() && lines_.number() == first_)
+    if (automatic() && records_.line() == first_)
       return fmt::format(
           "'{:.40}' is not a finite number; if this line holds the names of the columns, write "
           "`header: yes`",
           text);
     if (is_missing_csv(text) && (text.empty() || format_.advise_keys))
-      return without_value(text, column, name);
-    if (like_number(text))
+      return without_value(text, column);
+    const std::string what =
+        fmt::format("'{:.40}' in column '{:.40}' is not a finite number", text, name);
+    if (is_csv_date(text))
       return fmt::format(
-          "'{:.40}' in column '{:.40}' is not a finite number; correct it, or delete the line",
-          text, name);
+          "'{:.40}' in column '{:.40}' is a date, not a number; write dates as numbers, {}", text,
+          name,
+          format_.advise_keys ? "or leave the column out with `exclude`" : "or delete the column");
+    if (has_csv_separators(text, format_.decimal) && format_.decimal == '.')
+      return what +
+             "; remove thousands separators, and if the file has decimal commas, write `decimal: "
+             "','`";
+    if (like_csv_number(text)) return what + "; correct it, or delete the line";
     return fmt::format("'{:.40}' in column '{:.40}' is not a number; {}", text, name,
                        !format_.advise_keys ? "delete the column, or replace its text with numbers"
                        : targets_[column]
@@ -340,19 +208,29 @@ class Reader {
   }
 
   const std::string& path_;
-  Lines lines_;
-  CsvFormat format_;
-  enum class Kind { unused, number, word, text };
-  std::vector<Kind> kinds_;    // of the columns
-  std::vector<bool> targets_;  // whether a column is to be predicted
-  std::vector<std::map<std::string, size_t, std::less<>>> known_;  // the index of each text
-  std::deque<std::string> unescaped_;  // fields of the line that had quotes within
-  size_t first_ = 0;                   // number of the first line that is not empty
+  CsvRecords records_;
+  const CsvFormat& format_;
+  CsvTable table_;
+  enum class Kind { unused, number, text };
+  std::vector<Kind> kinds_;                  // of the columns
+  std::vector<bool> targets_;                // whether a column is to be predicted
+  std::vector<CsvTexts> texts_;              // of each column
+  std::vector<std::string> refuses_others_;  // CsvFormat::TextColumn::refuses_others
+  std::vector<size_t> most_texts_;
+  size_t first_ = 0;  // number of the first line that is not empty
 };
 
 }  // namespace
 
-size_t CsvTable::column(std::string_view name, const std::string& path) const {
+size_t CsvHead::column(std::string_view name, const std::string& path) const {
+  std::vector<size_t> same;
+  for (size_t i = 0; i < written.size(); ++i)
+    if (written[i] == name) same.push_back(i);
+  if (same.size() > 1)
+    fail(Fault::data,
+         "{} has {} columns '{:.40}': {}, counted from 0; give the number of the column instead of "
+         "its name",
+         path, same.size(), name, fmt::join(same, ", "));
   const auto found = std::ranges::find(names, name);
   if (found != names.end()) return static_cast<size_t>(found - names.begin());
   int64_t number = 0;
@@ -361,46 +239,58 @@ size_t CsvTable::column(std::string_view name, const std::string& path) const {
   if (error == std::errc() && end == name.data() + name.size() && number >= -count &&
       number < count)
     return static_cast<size_t>(number < 0 ? number + count : number);
+  refuse_name(name, path);
+}
+
+void CsvHead::refuse_name(std::string_view name, const std::string& path) const {
   std::string known;
   for (size_t i = 0; i < std::min<size_t>(columns(), 30); ++i)
     known += fmt::format("{}{:.40}", i > 0 ? ", " : "", names[i]);
-  fail(Fault::data, "{} has no column '{}'; it has {}: {}{}", path, name, counted(count, "column"),
-       known, columns() > 30 ? ", ..." : "");
+  fail(Fault::data, "{} has no column '{}'; it has {}: {}{}", path, name,
+       counted(columns(), "column"), known, columns() > 30 ? ", ..." : "");
 }
 
-bool is_missing_csv(std::string_view text) {
-  return text.empty() || std::ranges::find(CsvFormat::kMissingWords, text) !=
-                             std::ranges::end(CsvFormat::kMissingWords);
+std::string CsvHead::reference(size_t index) const {
+  const std::string& name = names[index];
+  if (std::ranges::count(written, name) < 2) return name;
+  std::string number = std::to_string(index);
+  if (std::ranges::find(names, number) == names.end()) return number;
+  return std::to_string(static_cast<int64_t>(index) - static_cast<int64_t>(columns()));
 }
 
-void sort_csv_texts(std::vector<std::string>& texts) {
-  std::ranges::sort(texts, [](const std::string& a, const std::string& b) {
-    float x = 0, y = 0;
-    const bool p = parse_csv_number(a, x), q = parse_csv_number(b, y);
-    if (p && q && x != y) return x < y;
-    return p != q ? p : a < b;
-  });
-}
-
-bool parse_csv_number(std::string_view text, float& out) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;  // parsed as double and then rounded, as NumPy does
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  out = static_cast<float>(value);
-  return error == std::errc() && end == text.data() + text.size() && std::isfinite(out);
+std::vector<std::string> unique_csv_names(std::vector<std::string> names) {
+  std::set<std::string> used(names.begin(), names.end());
+  if (used.size() == names.size()) return names;
+  std::map<std::string, size_t> repetitions;
+  for (std::string& name : names) {
+    const auto [count, first] = repetitions.try_emplace(name, 0);
+    if (first) continue;
+    std::string numbered;
+    do numbered = fmt::format("{}.{}", name, ++count->second);
+    while (!used.insert(numbered).second);
+    name = std::move(numbered);
+  }
+  return names;
 }
 
 void scan_csv(const std::string& path, const CsvFormat& format,
               const std::function<bool(const CsvLine&)>& line) {
-  Reader(path, format).scan(line);
+  CsvRecords records(path, format.delimiter);
+  const bool has_header = header_of(path, format).header;
+  std::vector<CsvField> fields;
+  for (bool first = true; records.next(fields); first = false)
+    if (!line({.number = records.line(), .fields = fields, .header = first && has_header})) return;
 }
 
 CsvTable read_csv(const std::string& path, const CsvFormat& format) {
   return Reader(path, format).read();
 }
 
-std::vector<std::string> read_csv_header(const std::string& path, const CsvFormat& format) {
-  return Reader(path, format).header();
+CsvHead read_csv_head(const std::string& path, const CsvFormat& format) {
+  CsvRecords records(path, format.delimiter);
+  std::vector<CsvField> fields;
+  if (!records.next(fields)) return {};
+  return head_of(fields, header_of(path, format));
 }
 
 }  // namespace dpt

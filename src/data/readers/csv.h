@@ -1,4 +1,4 @@
-// Reads text tables of numbers and texts (RFC 4180, except for line breaks inside quotes).
+// Reads text tables of numbers and texts (RFC 4180).
 #pragma once
 
 #include <functional>
@@ -7,80 +7,88 @@
 #include <string_view>
 #include <vector>
 
+#include "data/readers/csv_fields.h"
+#include "data/readers/csv_records.h"
+
 namespace dpt {
 
 struct CsvFormat {
   char delimiter = ',';
+  char decimal = '.';  // the decimal mark; or ','
   enum class HeaderLine { automatic, yes, no } header = HeaderLine::automatic;
-  // The columns to read, named as for CsvTable::column(); empty: all. Fields of other columns may
-  // hold any text, and count as 0.
-  std::vector<std::string> columns{};
-  // A column of words, of which each counts as its index in `words`. No words: there is none.
-  std::string word_column{};
-  std::vector<std::string> words{};
-  // What a word is that is none of them, and what to do, for the error message.
-  std::string words_are = "in `class_names`; add it to the list, or correct it";
-  // Columns of any text: a field counts as its index in CsvTable::texts. At most kMostTexts
-  // different ones in a column.
-  std::vector<std::string> text_columns{};
-  // A field without a value is empty or one of kMissingWords. keep: it counts as NaN, except in
-  // `targets`, where it is refused. drop: the line is left out.
+  // The columns to read; empty: all. Fields of other columns may hold any text, and count as 0.
+  std::vector<size_t> columns{};
+  // A column of any texts: a field counts as its index in CsvTable::texts. At most kMostTexts
+  // different ones in a column beyond those that are known.
+  struct TextColumn {
+    size_t column = 0;
+    std::vector<std::string> known{};  // have the indices 0, 1, ...; none of them is missing
+    // How to go on if a text is not known, for the error message; empty: other texts are accepted.
+    std::string refuses_others{};
+  };
+  std::vector<TextColumn> text_columns{};
+  // A field without a value: see is_missing_csv(). keep: it counts as NaN, except in `targets`,
+  // where it is refused. drop: the line is left out.
   enum class Missing { refuse, keep, drop } missing = Missing::refuse;
-  std::vector<std::string> targets{};  // columns to be predicted
-  bool advise_keys = false;            // error messages may name keys of the data set `csv`
+  std::vector<size_t> targets{};  // columns to be predicted
+  bool advise_keys = false;       // error messages may name keys of the data set `csv`
 
   static constexpr size_t kMostTexts = 1000;
-  static constexpr std::string_view kMissingWords[] = {"NA",   "N/A",  "NaN", "nan",
-                                                       "null", "NULL", "?"};
 };
 
-// Whether a field has no value.
-bool is_missing_csv(std::string_view text);
+// The columns of a file.
+struct CsvHead {
+  // "0", "1", ... without a header line. If several columns have one name, the later ones get a
+  // number, as in pandas: a, a.1, a.2.
+  std::vector<std::string> names;
+  bool header = false;  // whether the first line has the names
+  std::string doubt;    // see CsvHeaderGuess
 
-// Sorts texts as classes or categories: numbers by value, before words by their bytes.
-void sort_csv_texts(std::vector<std::string>& texts);
+  size_t columns() const { return names.size(); }
+  // The index of the column with this name, or else with this number, counted from 0 or, if
+  // negative, from the end. Throws Error{data} that lists the names, or the columns if several have
+  // this name in the file; `path` is the file's.
+  size_t column(std::string_view name, const std::string& path) const;
+  // Throws Error{data} that there is no column of this name.
+  [[noreturn]] void refuse_name(std::string_view name, const std::string& path) const;
+  // A text for which column() returns `index`: the name or, if others have it in the file, the
+  // number.
+  std::string reference(size_t index) const;
 
-struct CsvTable {
-  std::vector<std::string> names;  // of the columns; "0", "1", ... without a header line
-  bool header = false;             // whether the first line has the names
+  std::vector<std::string> written{};  // the names as in the file; empty: they are `names`
+};
+
+// Numbers the repetitions of names: a, b, a becomes a, b, a.1.
+std::vector<std::string> unique_csv_names(std::vector<std::string> names);
+
+struct CsvTable : CsvHead {
   size_t rows = 0;
-  std::vector<float> values;  // [rows, columns]
-  // The texts of each column of text, in the order of their first lines; empty for other columns.
+  std::vector<double> values;  // [rows, columns]; finite in float32, or NaN for missing
+  // The texts of each column of text, known ones first, then in the order of their first lines;
+  // empty for other columns.
   std::vector<std::vector<std::string>> texts;
   std::vector<size_t> missing;  // fields without a value, of each column that is read
   size_t dropped = 0;           // lines that were left out
-  size_t columns() const { return names.size(); }
-
-  // The index of the column with this name, or else with this number, counted from 0 or, if
-  // negative, from the end. Throws Error{data} that lists the names; `path` is the file's.
-  size_t column(std::string_view name, const std::string& path) const;
 };
 
 // Reads a plain (uncompressed) file. Every field below the header must be one number unless
 // `format` says otherwise, optionally quoted and surrounded by spaces; every line must have the
-// same number of fields. Empty lines are
-// skipped. With HeaderLine::automatic, the first line is a header if none of its fields looks like
-// a number, not even like one that is refused (nan, 3e39, 0x10). Throws Error{data} as
-// "path:line:column: ...", also for lines longer than 8 MiB and more than 262144 columns. Memory:
-// the table and one line.
+// same number of fields. Empty lines are skipped. Throws Error{data} as "path:line:column: ...",
+// see CsvRecords. Memory: the table and one record.
 CsvTable read_csv(const std::string& path, const CsvFormat& format);
 
-// One line of a text table. Valid during the call that receives it.
+// One record of a text table. Valid during the call that receives it.
 struct CsvLine {
-  size_t number = 0;                    // of the line in the file, from 1
-  std::span<const std::string> fields;  // without quotes and surrounding spaces
-  bool header = false;                  // the line names the columns
+  size_t number = 0;  // of its first line in the file, from 1
+  std::span<const CsvField> fields;
+  bool header = false;  // the line names the columns
 };
-// Calls `line` for each line that is not empty, until it returns false. Fields may hold any text,
-// and lines may have different numbers of fields. Throws like read_csv().
+// Calls `line` for each record that is not empty, until it returns false. Fields may hold any text,
+// and records may have different numbers of fields. Throws like read_csv().
 void scan_csv(const std::string& path, const CsvFormat& format,
               const std::function<bool(const CsvLine&)>& line);
 
-// Whether read_csv() accepts the text as a number; then `out` is its value.
-bool parse_csv_number(std::string_view text, float& out);
-
-// The column names in the first line; empty if it is not a header. Throws Error{data} like
-// read_csv().
-std::vector<std::string> read_csv_header(const std::string& path, const CsvFormat& format);
+// The columns by the first lines of the file; none if it is empty. Throws like read_csv().
+CsvHead read_csv_head(const std::string& path, const CsvFormat& format);
 
 }  // namespace dpt

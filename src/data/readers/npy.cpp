@@ -222,8 +222,9 @@ void convert(std::span<const std::byte> file, const FileOrder& order, bool swap,
   });
 }
 
+template <class To>
 void convert_halves(std::span<const std::byte> file, const FileOrder& order, bool swap,
-                    std::span<float> out) {
+                    std::span<To> out) {
   auto to = out.begin();
   order.each([&](size_t offset) { *to++ = from_f16(bits_at<uint16_t>(file, offset, swap)); });
 }
@@ -247,41 +248,96 @@ void convert(std::string_view code, std::span<const std::byte> file, const FileO
   return from(uint8_t{}, uint8_t{});
 }
 
+// An array whose header has been read and checked.
+class NpyArray {
+ public:
+  explicit NpyArray(const std::string& path)
+      : path_(path),
+        source_(open_bytes(path)),
+        header_(read_header(*source_, path)),
+        type_(&type_of(header_, path)) {
+    if (header_.shape.empty() || header_.shape.size() > Shape::kMaxRank)
+      fail(Fault::data, "{} has {} dimensions, but 1 to {} are supported", path,
+           header_.shape.size(), Shape::kMaxRank);
+    shape_ = Shape(header_.shape);
+    bytes_ = type_->bytes;
+    bool fits = true;
+    for (const int64_t d : header_.shape) {
+      if (d == 0) fail(Fault::data, "{} is empty: its shape is {}", path, shape_.str());
+      fits = fits && !__builtin_mul_overflow(bytes_, static_cast<uint64_t>(d), &bytes_);
+    }
+    if (!fits || bytes_ > source_->most_bytes())
+      fail(Fault::data,
+           "{}: the header announces {} elements of {} bytes, which the file cannot hold", path,
+           shape_.str(), type_->bytes);
+    swap_ = header_.type[0] == '>' && type_->bytes > 1;
+  }
+
+  const Shape& shape() const { return shape_; }
+  const ElementType& type() const { return *type_; }
+
+  Table table() {
+    const NewTable out({type_->becomes, shape_});
+    const bool fortran = header_.fortran && header_.shape.size() > 1;
+    if (!swap_ && !fortran && (type_->code == "f4" || type_->code == "i4" || type_->bytes == 1) &&
+        type_->code != "i1") {
+      read({out.data.get(), bytes_});
+    } else {
+      each_byte([&](std::span<const std::byte> file, const FileOrder& order) {
+        convert(type_->code, file, order, swap_, path_, out);
+      });
+    }
+    return NewTable(out).done();
+  }
+
+  // REQUIRES: type().becomes is f32.
+  std::vector<double> doubles() {
+    std::vector<double> out(static_cast<size_t>(shape_.elements()));
+    const std::span<double> to(out);
+    each_byte([&](std::span<const std::byte> file, const FileOrder& order) {
+      if (type_->code == "f2")
+        convert_halves(file, order, swap_, to);
+      else if (type_->code == "f4")
+        convert<float>(file, order, swap_, path_, to);
+      else
+        convert<double>(file, order, swap_, path_, to);
+    });
+    return out;
+  }
+
+ private:
+  void read(std::span<std::byte> to) {
+    source_->read(to, fmt::format("{} elements", shape_.str()));
+    source_->expect_end();
+  }
+  template <class F>
+  void each_byte(F&& f) {
+    const std::shared_ptr<std::byte[]> file = allocate_bytes(bytes_);
+    read({file.get(), bytes_});
+    f(std::span<const std::byte>(file.get(), bytes_), FileOrder(shape_, header_.fortran));
+  }
+
+  const std::string& path_;
+  std::unique_ptr<ByteSource> source_;
+  Header header_;
+  const ElementType* type_;
+  Shape shape_;
+  uint64_t bytes_ = 0;
+  bool swap_ = false;
+};
+
 }  // namespace
 
-Table read_npy(const std::string& path) {
-  const std::unique_ptr<ByteSource> source = open_bytes(path);
-  const Header h = read_header(*source, path);
-  const ElementType& type = type_of(h, path);
-  if (h.shape.empty() || h.shape.size() > Shape::kMaxRank)
-    fail(Fault::data, "{} has {} dimensions, but 1 to {} are supported", path, h.shape.size(),
-         Shape::kMaxRank);
-  const Shape shape(h.shape);
-  uint64_t bytes = type.bytes;
-  bool fits = true;
-  for (const int64_t d : h.shape) {
-    if (d == 0) fail(Fault::data, "{} is empty: its shape is {}", path, shape.str());
-    fits = fits && !__builtin_mul_overflow(bytes, static_cast<uint64_t>(d), &bytes);
-  }
-  if (!fits || bytes > source->most_bytes())
-    fail(Fault::data,
-         "{}: the header announces {} elements of {} bytes, which the file cannot hold", path,
-         shape.str(), type.bytes);
-  NewTable table({type.becomes, shape});
-  const std::string what = fmt::format("{} elements", shape.str());
-  const bool swap = h.type[0] == '>' && type.bytes > 1;
-  const bool fortran = h.fortran && h.shape.size() > 1;
-  if (!swap && !fortran && (type.code == "f4" || type.code == "i4" || type.bytes == 1) &&
-      type.code != "i1") {
-    source->read({table.data.get(), bytes}, what);
-    source->expect_end();
-    return std::move(table).done();
-  }
-  const std::shared_ptr<std::byte[]> file = allocate_bytes(bytes);
-  source->read({file.get(), bytes}, what);
-  source->expect_end();
-  convert(type.code, {file.get(), bytes}, FileOrder(shape, fortran), swap, path, table);
-  return std::move(table).done();
+Table read_npy(const std::string& path) { return NpyArray(path).table(); }
+
+NpyValues read_npy_values(const std::string& path) {
+  NpyArray array(path);
+  if (array.type().becomes != DType::f32) return {.shape = array.shape(), .values = {}};
+  return {.shape = array.shape(), .values = array.doubles()};
+}
+
+bool npy_holds_numbers(const std::string& path) {
+  return NpyArray(path).type().becomes == DType::f32;
 }
 
 }  // namespace dpt

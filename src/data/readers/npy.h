@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "data/dataset.h"
 
@@ -12,5 +13,15 @@ namespace dpt {
 // (Error{data} if a number does not fit); u1 and b1 become u8. Throws
 // Error{data} if the content does not match its header exactly. NPZ archives are refused.
 Table read_npy(const std::string& path);
+
+// The same for an array of floats, without rounding: in C order. Empty: it holds integers.
+struct NpyValues {
+  Shape shape;
+  std::vector<double> values;
+};
+NpyValues read_npy_values(const std::string& path);
+
+// Whether the elements are floats. Throws like read_npy() if the header is wrong.
+bool npy_holds_numbers(const std::string& path);
 
 }  // namespace dpt

@@ -60,7 +60,7 @@ TEST_CASE("csv: columns of the test set are found by the names of the training s
   CHECK(all_of<float>(test_set("path: twice.csv, test_path: twice.csv").inputs) ==
         std::vector<float>{1, 2});
   CHECK(has(data_error([&] { test_set("path: twice.csv, test_path: t.csv"); }),
-            "twice.csv has two columns 'a' and "));
+            "t.csv has no column 'a.1'; it has 3 columns: a, b, kind"));
 }
 
 TEST_CASE("csv: of a long header some characters are shown") {
@@ -131,6 +131,109 @@ const std::string kPassengers =
     "2,Cumings,female,,C,yes\n"
     "3,Heikkinen,female,40,S,yes\n"
     "4,Allen,male,60,,no\n";
+
+TEST_CASE("csv: a name that several columns have is refused, and their numbers are taken") {
+  const Folder folder;
+  folder.write("t.csv", "a,b,a\n1,2,3\n4,5,6\n");
+  folder.write("more.csv", "b,a,c,a\n1,2,3,4\n");
+  folder.write("plain.csv", "a,b\n1,2\n");
+  const auto of = [&](const std::string& yaml, Split split = Split::train) {
+    return load("csv", yaml, split, folder.path());
+  };
+  for (const char* key : {"targets", "exclude"})
+    CHECK(has(data_error([&] { of("{path: t.csv, " + std::string(key) + ": [a]}"); }),
+              "t.csv has 2 columns 'a': 0, 2, counted from 0; give the number"));
+  const Dataset d = of("{path: t.csv, test_path: more.csv, targets: 2, exclude: [0]}");
+  CHECK(all_of<float>(d.inputs) == std::vector<float>{2, 5});
+  CHECK(all_of<float>(d.targets) == std::vector<float>{3, 6});
+  CHECK(all_of<float>(of("{path: t.csv, targets: a.1, inputs: b}").targets) ==
+        std::vector<float>{3, 6});
+  const Dataset test = of("{path: t.csv, test_path: more.csv, targets: b}", Split::test);
+  CHECK(all_of<float>(test.inputs) == std::vector<float>{2, 4});
+  CHECK(has(data_error([&] { of("{path: plain.csv, test_path: more.csv}", Split::test); }),
+            "more.csv has 2 columns 'a': 1, 3"));
+}
+
+TEST_CASE("csv: names that are numbers are not taken for numbers of columns") {
+  const Folder folder;
+  folder.write("t.csv", "0,1,target\n7,8,1\n9,7,0\n");
+  folder.write("other.csv", "1,x,target\n7,8,1\n");
+  folder.write("swapped.csv", "target,1,0\n1,8,7\n");
+  const auto test = [&](const std::string& file) {
+    return load("csv", "{path: t.csv, test_path: " + file + "}", Split::test, folder.path());
+  };
+  CHECK(has(data_error([&] { test("other.csv"); }), "other.csv has no column '0'"));
+  CHECK(all_of<float>(test("swapped.csv").inputs) == std::vector<float>{7, 8});
+}
+
+TEST_CASE("csv: a header in doubt is told") {
+  const Folder folder;
+  folder.write("t.csv", "red,big\nblue,small\nred,small\n");
+  const Dataset d =
+      load("csv", "{path: t.csv, classes: auto, categories: auto}", Split::train, folder.path());
+  CHECK(d.size() == 3);
+  REQUIRE(d.doubts.size() == 1);
+  CHECK(has(d.doubts[0], "line 1 of " + folder.file("t.csv") + " is taken for a sample"));
+}
+
+TEST_CASE("csv: a stray text makes no categories of a column of numbers") {
+  const Folder folder;
+  std::string text = "x,y\n";
+  for (int i = 0; i < 50; ++i) text += (i == 7 ? "oops" : std::to_string(i)) + ",1\n";
+  folder.write("t.csv", text);
+  CHECK(has(data_error([&] {
+              load("csv", "{path: t.csv, categories: auto}", Split::train, folder.path());
+            }),
+            "column 'x' holds numbers in 49 of 50 lines, but 'oops' on line 9; correct these "
+            "fields, write `decimal: ','`"));
+  CHECK(
+      load("csv", "{path: t.csv, categories: [x]}", Split::train, folder.path()).inputs.sample() ==
+      Shape{50});
+}
+
+TEST_CASE("csv: labels of equal value are one class, and missing ones none") {
+  const Folder folder;
+  folder.write("t.csv", "x,y\n1,0\n2,0.0\n3,1\n4,1.0\n");
+  const Dataset d = load("csv", "{path: t.csv, classes: auto}", Split::train, folder.path());
+  CHECK(d.class_names == std::vector<std::string>{"0", "1"});
+  CHECK(all_of<int32_t>(d.targets) == std::vector<int32_t>{0, 0, 1, 1});
+  CHECK(all_of<int32_t>(
+            load("csv", "{path: t.csv, class_names: [\"1\", \"0\"]}", Split::train, folder.path())
+                .targets) == std::vector<int32_t>{1, 1, 0, 0});
+  for (const char* word : {"", "NA", "N/A", "NaN", "null", "?", "None", "<NA>"}) {
+    folder.write("na.csv", "x,y\n1,a\n2," + std::string(word) + "\n3,b\n");
+    const std::string why = data_error(
+        [&] { load("csv", "{path: na.csv, classes: auto}", Split::train, folder.path()); });
+    CHECK_MESSAGE(has(why, "na.csv:3:3: "), why);
+    CHECK_MESSAGE(has(why, "leave such lines out with `missing: drop`"), why);
+    CHECK(load("csv", "{path: na.csv, classes: auto, missing: drop}", Split::train, folder.path())
+              .class_names == std::vector<std::string>{"a", "b"});
+  }
+}
+
+TEST_CASE("csv: numbers that lose digits in float32 are told, unless they are standardized") {
+  const Folder folder;
+  folder.write("t.csv", "ms,x,y\n1700000000123,5,1\n1700000000124,7,2\n1700000000129,6,3\n");
+  const Dataset raw = load("csv", "t.csv", Split::train, folder.path());
+  REQUIRE(raw.doubts.size() == 1);
+  CHECK(has(raw.doubts[0], "column 'ms' of " + folder.file("t.csv") +
+                               " loses digits in float32: 1700000000123 becomes 1700000038912; "
+                               "write `standardize: true`"));
+  CHECK(
+      load("csv", "{path: t.csv, standardize: true}", Split::train, folder.path()).doubts.empty());
+  CHECK(has(load("csv", "{path: t.csv, targets: ms}", Split::train, folder.path()).doubts.at(0),
+            "subtract a number"));
+}
+
+TEST_CASE("csv: decimal commas") {
+  const Folder folder;
+  folder.write("t.csv", "a;b\n1,5;2\n2,5;3,25\n");
+  const std::string yaml = "{path: t.csv, delimiter: ';', decimal: ','}";
+  CHECK(all_of<float>(load("csv", yaml, Split::train, folder.path()).inputs) ==
+        std::vector<float>{1.5, 2.5});
+  CHECK(torch_data_of("csv", yaml, Split::train, folder.path()).empty());
+  CHECK(has(complaint_of(dataset_type("csv"), "{path: t, decimal: ;}"), "decimal"));
+}
 
 TEST_CASE("csv: texts become classes and categories, missing values the mean") {
   const Folder folder;

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "loading.h"
 
 namespace dpt {
@@ -37,6 +39,46 @@ TEST_CASE("npy: classes of each pixel or position") {
               load("npy", "{inputs: x, targets: wrong, classes: 3}", Split::train, folder.path());
             }),
             "the label of sample 1 (counted from 0) at [0, 1] is 5"));
+}
+
+TEST_CASE("npy: columns and channels are standardized before they are rounded") {
+  const Folder folder;
+  folder.write(
+      "x", npy<double>("<f8", "(3, 2)", {1700000000001, 5, 1700000000003, 5, 1700000000005, 5}));
+  folder.write("t", npy<double>("<f8", "(1, 2)", {1700000000007, 6}));
+  folder.write("wide", npy<double>("<f8", "(1, 3)", {1, 2, 3}));
+  folder.write("c", npy<float>("<f4", "(2, 2, 1, 2)", {1, 3, 10, 10, 1, 3, 10, 30}));
+  folder.write("y", npy<float>("<f4", "(3,)", {1, 2, 3}));
+  folder.write("y1", npy<float>("<f4", "(1,)", {1}));
+  folder.write("y2", npy<float>("<f4", "(2,)", {1, 2}));
+  folder.write("i", npy<int64_t>("<i8", "(3, 2)", {1, 2, 3, 4, 5, 6}));
+  folder.write("nan", npy<float>("<f4", "(1, 2)", {1, NAN}));
+  const DatasetType& type = dataset_type("npy");
+  const auto settings = [&](const std::string& files) {
+    return settings_of(type, "{" + files + ", standardize: true}", folder.path());
+  };
+  const std::any with_test = settings("inputs: x, targets: y, test_inputs: t, test_targets: y1");
+  const LoadQuery first_two{.trained = [](int64_t) { return std::vector<uint32_t>{1, 0}; }};
+  const Dataset d = type.load(with_test, first_two);
+  CHECK(d.channels == std::vector<ChannelScaling>{{1700000000002, 1}, {5, 1}});
+  CHECK(all_of<float>(d.inputs) == std::vector<float>{-1, 0, 1, 0, 3, 0});
+  const Dataset test = type.load(with_test, {.split = Split::test, .training_set = &d});
+  CHECK(all_of<float>(test.inputs) == std::vector<float>{5, 1});
+  CHECK(test.channels == d.channels);
+  const Dataset images = type.load(settings("inputs: c, targets: y2"), {});
+  CHECK(images.channels.size() == 2);
+  CHECK(images.channels[0] == ChannelScaling{2, 1});
+  CHECK(images.channels[1].mean == 15);
+  CHECK(has(data_error([&] {
+              type.load(settings("inputs: x, targets: y, test_inputs: wide, test_targets: y1"),
+                        {.split = Split::test});
+            }),
+            "wide has samples [3], but the training set has 2 columns or channels"));
+  CHECK(has(data_error([&] { type.load(settings("inputs: i, targets: y"), {}); }),
+            "holds integers, which `standardize` does not take"));
+  CHECK(has(data_error([&] { type.load(settings("inputs: nan, targets: y1"), {}); }),
+            "holds numbers that are not finite"));
+  CHECK(type.torch(with_test, {}).empty());
 }
 
 TEST_CASE("npy: tokens are counted over both sets") {

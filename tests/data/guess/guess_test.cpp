@@ -21,7 +21,7 @@ std::string settings_text(const DataGuess& g) {
 }
 std::string guess_text(const std::string& csv, const std::string& target = "") {
   const Folder folder;
-  return settings_text(guess_csv(folder.write("t.csv", csv), target));
+  return settings_text(guess_csv({.path = folder.write("t.csv", csv), .target = target}));
 }
 std::string why_not(const std::string& csv, const std::string& target = "") {
   return data_error([&] { guess_text(csv, target); });
@@ -79,11 +79,11 @@ TEST_CASE("columns of few texts are categories, others are left out and named") 
                          : "blue") +
            ",n" + std::to_string(i) + "," + (i == 3 ? "NA" : "1") + ",," + std::to_string(i % 2);
   });
-  const DataGuess g = guess_data({.path = folder.write("t.csv", csv), .target = ""});
+  const DataGuess g = guess_data({.path = folder.write("t.csv", csv)});
   CHECK(settings_text(g) ==
         "path=t.csv, targets=t, classes=2, exclude=[id, city, name, \"none\"], categories=[color], "
         "missing=mean, standardize=true");
-  CHECK(notes(g, "column 'id' is left out: it counts the lines"));
+  CHECK(notes(g, "column 'id' is left out: it is named as an index"));
   CHECK(notes(g, "'city' is left out: it has the same value in all lines"));
   CHECK(
       notes(g, "'name' is left out: its 40 different texts, such as 'n0' on line 2, are too many"));
@@ -99,12 +99,135 @@ TEST_CASE("what a CSV does not tell is an error with a remedy") {
             "another column"));
   CHECK(has(why_not(table("a,t\n", 20, [](int) { return "1,5"; })), "the same value in all lines"));
   CHECK(has(why_not(table("a,t\n", 20, [](int i) { return i == 4 ? "1," : "1,w"; })),
-            "t.csv:6: the target column 't' is empty on this line; delete"));
+            "t.csv:6:3: the target column 't' is empty on this line; leave such lines out with "
+            "--missing drop, or choose another column"));
+  CHECK(has(why_not(table("a,t\n", 20, [](int i) { return i % 4 == 2 ? "1,NA" : "1,2.5"; })),
+            "t.csv:4:3: the target column 't' has 'NA', which stands for a missing value, on this "
+            "line and on 4 others; leave such"));
   CHECK(has(why_not(table("a,t\n", 20, [](int i) { return "x," + std::to_string(i % 2); })),
             "has no column to predict from other than the target 't'; column 'a' is left out: it "
             "has the same value"));
   CHECK(has(why_not("a,b\n1,2\n1,2,3\n"), "t.csv:3:1: 3 fields, where the first line has 2"));
   CHECK(has(why_not("a,b\n1,2\n"), "1 sample; training needs at least 2"));
+}
+
+TEST_CASE("lines without a target are left out on request, and are no class") {
+  const Folder folder;
+  const std::string path = folder.write(
+      "t.csv", table("a,t\n", 40, [](int i) {
+        return std::to_string(i * 7 % 5) + "," + (i == 3 ? "?" : i % 2 == 0 ? "no" : "yes");
+      }));
+  const DataGuess g = guess_data({.path = path, .drops_missing = true});
+  CHECK(settings_text(g) ==
+        "path=t.csv, targets=t, class_names=[\"no\", \"yes\"], missing=drop, standardize=true");
+  CHECK(g.train.size() == 39);
+}
+
+TEST_CASE("a target of labels that are numbers has a class for each value") {
+  CHECK(has(guess_text(table("a,t\n", 40,
+                             [](int i) {
+                               return std::to_string(i * 7 % 5) + "," +
+                                      (i % 4 < 2    ? ""
+                                       : i % 3 == 0 ? ""
+                                                    : "") +
+                                      std::to_string(i % 2) + (i % 3 == 0 ? ".0" : "");
+                             })),
+            "targets=t, classes=2"));
+}
+
+TEST_CASE("columns of numbers with other texts are refused, and the lines are named") {
+  const auto with = [](const char* field) {
+    return why_not(table("a,b,t\n", 40, [&](int i) {
+      return std::to_string(i * 7 % 11) + "," + (i == 5 ? field : std::to_string(i * 3 % 7)) + "," +
+             std::to_string(i) + ".5";
+    }));
+  };
+  for (const char* field : {"inf", "x4", "\"1,5\""})
+    CHECK_MESSAGE(has(with(field), "t.csv: column 'b' holds numbers "), with(field));
+  CHECK(has(why_not(table("a,t\n", 40,
+                          [](int i) {
+                            return std::to_string(i % 7) + "," +
+                                   (i == 9 ? "oops" : std::to_string(i) + ".5");
+                          })),
+            "t.csv: the target column 't' holds numbers in 39 of 40 lines, but 'oops' on line 11; "
+            "correct these fields, or choose another column with --target"));
+}
+
+TEST_CASE("a column of codes, of which most are numbers, is left out and named") {
+  const Folder folder;
+  const std::string path =
+      folder.write("t.csv", table("ticket,b,t\n", 40, [](int i) {
+                     return (i % 3 == 0 ? "A/" : "") + std::to_string(i * 37 % 101) + "," +
+                            std::to_string(i % 7) + "," + std::to_string(i % 2);
+                   }));
+  CHECK(notes(guess_csv({.path = path}),
+              "column 'ticket' is left out: it holds numbers in 26 of 40 lines, but 'A/0' on line "
+              "2, 'A/10' on line 5, 'A/20' on line 8 and 11 other fields"));
+}
+
+TEST_CASE("decimal commas are found where another character stands between fields") {
+  const auto line = [](int i) {
+    return std::to_string(i % 7) + "," + std::to_string(i % 9) + ";" + std::to_string(i) + ",25";
+  };
+  CHECK(guess_text(table("a;t\n", 30, line)) ==
+        "path=t.csv, targets=t, standardize=true, delimiter=\";\", decimal=\",\"");
+  CHECK(has(guess_text(table("", 30, line)), "targets=\"1\", standardize=true, delimiter=\";\""));
+}
+
+TEST_CASE("indices and dates are left out and named") {
+  const Folder folder;
+  const std::string path =
+      folder.write("t.csv", table(",user_id,PassengerId,valid,year,day,t\n", 40, [](int i) {
+                     const std::string n = std::to_string(i * 37 % 41);
+                     return std::to_string(i) + "," + n + "," + n + "," + n + "," +
+                            std::to_string(1900 + 3 * i) + ",2026-01-" +
+                            std::to_string(10 + i % 3) + "," + std::to_string(i % 2);
+                   }));
+  const DataGuess g = guess_csv({.path = path});
+  CHECK(has(settings_text(g), "exclude=[\"\", user_id, PassengerId, year, day], "));
+  CHECK(notes(g, "column 'user_id' is left out: it is named as an index"));
+  CHECK(notes(g, "column 'year' is left out: its whole numbers rise from line to line"));
+  CHECK(
+      notes(g, "column 'day' is left out: it holds dates, such as '2026-01-10' on line 2; write"));
+  // A single input is none.
+  CHECK(
+      has(guess_text(table("x,t\n", 40,
+                           [](int i) { return std::to_string(i) + "," + std::to_string(i % 2); })),
+          "targets=t, classes=2, standardize=true"));
+}
+
+TEST_CASE("several targets, and columns of one name") {
+  const auto line = [](int i) {
+    return std::to_string(i * 7 % 5) + "," + std::to_string(i % 2) + "," + std::to_string(i % 3) +
+           ".5";
+  };
+  CHECK(guess_text(table("a,b,c\n", 40, line), "b,c") ==
+        "path=t.csv, targets=[b, c], standardize=true");
+  CHECK(guess_text(table("a,b,\"b,c\"\n", 40, line), "b,c") ==
+        "path=t.csv, targets=\"b,c\", standardize=true");
+  CHECK(has(why_not(table("a,b,c\n", 40, line), "b,d"), "has no column 'd'"));
+  CHECK(has(
+      why_not(table("a,b,c\n", 40, [](int i) { return i % 2 == 0 ? "1,2,x" : "2,3,y"; }), "b,c"),
+      "the target column 'c' holds texts, such as 'x' on line 2; several targets must be"));
+  CHECK(guess_text(table("b,a,b\n", 40, line)) == "path=t.csv, targets=b.1, standardize=true");
+  CHECK(guess_text(table("b,a,b\n", 40, line), "0") ==
+        "path=t.csv, targets=\"0\", classes=5, standardize=true");
+  CHECK(has(why_not(table("b,a,b\n", 40, line), "b"), "has 2 columns 'b': 0, 2, counted from 0"));
+}
+
+TEST_CASE("a header that looks like numbers is found, forced or denied, and doubts are told") {
+  const auto line = [](int i) {
+    return std::to_string(i * 7 % 5) + ".5," + std::to_string(i % 3) + ".25," +
+           std::to_string(i % 2);
+  };
+  CHECK(guess_text(table("0,1,target\n", 40, line)) ==
+        "path=t.csv, targets=target, classes=2, standardize=true");
+  const Folder folder;
+  const std::string path = folder.write("t.csv", table("1,3,x\n", 40, line));
+  CHECK(notes(guess_csv({.path = path}), "warning: line 1 of " + path + " is taken for"));
+  const DataGuess forced = guess_csv({.path = path, .header = CsvFormat::HeaderLine::yes});
+  CHECK(settings_text(forced) ==
+        "path=t.csv, targets=x, classes=2, standardize=true, header=\"yes\"");
 }
 
 TEST_CASE("train.csv has test.csv beside it, if that has the target") {
@@ -114,11 +237,11 @@ TEST_CASE("train.csv has test.csv beside it, if that has the target") {
   };
   const std::string train = folder.write("my_train.csv", lines("a,t\n"));
   folder.write("my_test.csv", lines("a,t\n"));
-  DataGuess g = guess_data({.path = train, .target = ""});
+  DataGuess g = guess_data({.path = train});
   CHECK(has(settings_text(g), "path=my_train.csv, test_path=my_test.csv"));
   CHECK(g.test.has_value());
   folder.write("my_test.csv", lines("a,b\n"));
-  g = guess_csv(train, "");
+  g = guess_csv({.path = train});
   CHECK(!has(settings_text(g), "test_path"));
   CHECK(notes(g, "has no column 't', so it is not used as a test set"));
 }
@@ -127,9 +250,10 @@ TEST_CASE("means and deviations are those of each column, and of real targets") 
   const Folder folder;
   folder.write("x.npy", npy<float>("<f4", "(4, 3)", {1, 5, 0, 3, 5, 1000, 1, 5, 0, 3, 5, 1000}));
   folder.write("y.npy", npy<float>("<f4", "(4,)", {100, 300, 100, 300}));
-  const DataGuess g = guess_data({.path = folder.path(), .target = ""});
-  CHECK(g.mean == std::vector<double>{2, 5, 500});
-  CHECK(g.std == std::vector<double>{1, 1, 500});  // b is constant: nothing to scale
+  const DataGuess g = guess_data({.path = folder.path()});
+  CHECK(settings_text(g) == "inputs=x.npy, targets=y.npy, standardize=true");
+  CHECK(g.mean.empty());
+  CHECK(g.train.channels == std::vector<ChannelScaling>{{2, 1}, {5, 1}, {500, 500}});
   CHECK(g.target_mean == std::vector<double>{200});
   CHECK(g.target_std == std::vector<double>{100});
 }
@@ -142,14 +266,15 @@ TEST_CASE("arrays are found by their names") {
   };
   write("X_train.npy", 6);
   write("y_train.npy", 6);
-  CHECK(settings_text(guess_arrays(folder.path())) == "inputs=X_train.npy, targets=y_train.npy");
+  CHECK(settings_text(guess_arrays(folder.path())) ==
+        "inputs=X_train.npy, targets=y_train.npy, standardize=true");
   write("X_test.npy", 3);
   write("y_test.npy", 3);
-  const DataGuess g = guess_data({.path = folder.path(), .target = ""});
+  const DataGuess g = guess_data({.path = folder.path()});
   CHECK(has(settings_text(g), "test_inputs=X_test.npy, test_targets=y_test.npy"));
   CHECK(g.train.size() == 6);
   CHECK(g.test->size() == 3);
-  CHECK(g.mean == std::vector<double>{0.5, 0.5});
+  CHECK(g.train.channels == std::vector<ChannelScaling>{{0.5, 1}, {0.5, 1}});
   const Folder other;
   other.write("a.npy", "");
   CHECK(has(data_error([&] { guess_arrays(other.path()); }), "name them x.npy and y.npy"));
@@ -161,7 +286,7 @@ TEST_CASE("IDX files by their names, plain or gzip'ed") {
   folder.write("train-labels-idx1-ubyte", idx_header(8, {4}) + std::string("\0\1\2\0", 4));
   folder.write("t10k-images-idx3-ubyte", idx_bytes({1, 9, 9}));
   folder.write("t10k-labels-idx1-ubyte", idx_header(8, {1}) + std::string("\1", 1));
-  const DataGuess g = guess_data({.path = folder.path(), .target = ""});
+  const DataGuess g = guess_data({.path = folder.path()});
   CHECK(g.type == "idx");
   CHECK(g.train.classes == 3);
   CHECK(g.train.inputs.sample() == Shape{1, 9, 9});
@@ -174,18 +299,18 @@ TEST_CASE("images: one folder per class, with and without splits" * doctest::ski
   for (const char* name : {"train/cat/1.png", "train/cat/2.png", "train/dog/1.png",
                            "valid/cat/1.png", "valid/dog/1.png"})
     folder.write(name, image);
-  const DataGuess split = guess_data({.path = folder.path(), .target = ""});
+  const DataGuess split = guess_data({.path = folder.path()});
   CHECK(has(settings_text(split), "path=train, test_path=valid, resize=["));
   CHECK(split.class_names == std::vector<std::string>{"cat", "dog"});
   CHECK(split.train.size() == 3);
   CHECK(split.test->size() == 2);
   CHECK(split.mean.size() == 3);
   CHECK(*std::ranges::max_element(split.mean) <= 1);
-  CHECK(!guess_data({.path = folder.file("train"), .target = ""}).has_test());
+  CHECK(!guess_data({.path = folder.file("train")}).has_test());
   // A damaged image is left out, and files of other types are counted.
   folder.write("train/dog/2.png", image.substr(0, 60));
   folder.write("train/dog/3.gif", "GIF89a");
-  const DataGuess mixed = guess_data({.path = folder.path(), .target = ""});
+  const DataGuess mixed = guess_data({.path = folder.path()});
   CHECK(has(settings_text(mixed), "on_error=skip"));
   CHECK(mixed.train.size() == 3);
   CHECK(has(mixed.notes.at(2), "1 file is left out, as its type is not read: 1 .gif"));
@@ -211,7 +336,8 @@ TEST_CASE("texts, names of data sets, and what is neither") {
   CHECK(has(data_error([&] { guess(folder.write("short.txt", "too short")); }), "9 characters"));
   CHECK(has(data_error([&] { guess(folder.path()); }), "holds neither folders of"));
   CHECK(has(error_of(Fault::spec, [&] { guess("csv"); }), "dptrain init FILE"));
-  CHECK(has(error_of(Fault::spec, [&] { guess("synthetic_images", "t"); }), "--target is for"));
+  CHECK(has(error_of(Fault::spec, [&] { guess("synthetic_images", "t"); }),
+            "--target, --header and --missing are for tables"));
 }
 
 TEST_CASE("YAML scalars are quoted where they would mean something else") {

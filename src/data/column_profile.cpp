@@ -1,0 +1,88 @@
+#include "data/column_profile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/count.h"
+#include "data/readers/csv_fields.h"
+
+namespace dpt {
+
+void ColumnProfile::add(const CsvField& field) {
+  ++rows_;
+  double value = 0;
+  if (parse_csv_number(field.text, value, decimal_)) {
+    whole_ = whole_ && std::trunc(value) == value;
+    rises_ = rises_ && whole_ && (rows_ == 1 || value > last_);
+    if ((value != last_ || values_.empty()) && values_.size() <= kFew) values_.insert(value);
+    last_ = value;
+    return;
+  }
+  if (is_missing_csv(field.text)) {
+    if (missing_++ > 0) return;
+    missing_line_ = field.line;
+    missing_column_ = field.column;
+    missing_text_ = field.text;
+    return;
+  }
+  ++words_in_all_;
+  dates_ += is_csv_date(field.text) ? 1 : 0;
+  infinite_ += is_infinite_csv(field.text) ? 1 : 0;
+  separated_ += has_csv_separators(field.text, decimal_) ? 1 : 0;
+  if (const auto known = words_.find(field.text); known != words_.end())
+    ++known->second.count;
+  else if (words_.size() <= kMostWords)
+    words_.try_emplace(std::string(field.text), Word{.count = 1, .line = field.line});
+}
+
+ColumnProfile::Kind ColumnProfile::kind() const {
+  const size_t given = rows_ - missing_, numbers = given - words_in_all_;
+  if (given == 0) return Kind::empty;
+  if (words_in_all_ == 0) return Kind::numbers;
+  if (dates_ == words_in_all_ && dates_ >= numbers) return Kind::dates;
+  const size_t odd = separated_ + infinite_;  // numbers that cannot be used
+  if (2 * (numbers + odd) <= given || (odd == 0 && few_values())) return Kind::texts;
+  return Kind::broken;
+}
+
+// Whether the column looks like one of categories of which some are numbers: 2, 3, 4, 5more.
+bool ColumnProfile::few_values() const {
+  constexpr size_t kShare = 20;  // a category has at least this part of the lines
+  return different() <= kFew && std::ranges::all_of(words_, [&](const auto& word) {
+           return word.second.count > 1 && word.second.count * kShare >= rows_;
+         });
+}
+
+bool ColumnProfile::can_be_corrected() const {
+  constexpr size_t kShare = 10;  // at most this part of the fields is wrong
+  return separated_ + infinite_ > 0 || words_in_all_ * kShare <= rows_ - missing_;
+}
+
+std::string ColumnProfile::first_word() const {
+  const auto first =
+      std::ranges::min_element(words_, {}, [](const auto& word) { return word.second.line; });
+  return fmt::format("'{:.20}' on line {}", first->first, first->second.line);
+}
+
+std::string ColumnProfile::why_broken() const {
+  constexpr size_t kShown = 3;
+  std::vector<std::pair<size_t, std::string_view>> lines;
+  for (const auto& [text, word] : words_) lines.emplace_back(word.line, text);
+  std::ranges::sort(lines);
+  std::vector<std::string> shown;
+  for (const auto& [line, text] : lines)
+    if (shown.size() < kShown) shown.push_back(fmt::format("'{:.20}' on line {}", text, line));
+  const size_t more = words_in_all_ - shown.size();
+  if (separated_ > 0)
+    return fmt::format("holds numbers with a decimal comma or with thousands separators: {}{}",
+                       fmt::join(shown, ", "), more > 0 ? ", ..." : "");
+  return fmt::format("holds numbers in {} of {}, but {}{}", rows_ - missing_ - words_in_all_,
+                     counted(rows_, "line"), fmt::join(shown, ", "),
+                     more > 0 ? " and " + counted(more, "other field") : "");
+}
+
+}  // namespace dpt

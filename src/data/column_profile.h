@@ -1,0 +1,69 @@
+// ColumnProfile: whether the fields of a text table's column are numbers, texts, dates or an index.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "data/readers/csv_records.h"
+
+namespace dpt {
+
+class ColumnProfile {
+ public:
+  // decimal: '.' or ','
+  explicit ColumnProfile(std::string name, char decimal = '.')
+      : name_(std::move(name)), decimal_(decimal) {}
+
+  void add(const CsvField& field);
+
+  const std::string& name() const { return name_; }
+  size_t rows() const { return rows_; }
+  size_t missing() const { return missing_; }
+  size_t missing_line() const { return missing_line_; }  // the first one; 0: there is none
+  size_t missing_column() const { return missing_column_; }
+  const std::string& missing_text() const { return missing_text_; }
+
+  enum class Kind {
+    empty,    // no field has a value
+    numbers,  // all that have a value are numbers
+    dates,    // all that have a value, and are not numbers, are dates
+    texts,    // words, or few values of which some are words
+    broken,   // numbers, but for a few fields; see why_broken()
+  };
+  Kind kind() const;
+  bool whole() const { return whole_; }  // REQUIRES: numbers
+  // Whole numbers, each larger than the one before, and none missing.
+  bool rises() const { return rises_ && missing_ == 0 && words_in_all_ == 0; }
+  // The number of different values; beyond kFew only that there are more.
+  size_t different() const { return values_.size() + words_.size(); }
+  static constexpr size_t kFew = 30, kMostWords = 1000;
+  // Texts that are no numbers, and how often they occur; at most kMostWords + 1.
+  struct Word {
+    size_t count = 0, line = 0;  // the first one
+  };
+  const std::map<std::string, Word, std::less<>>& words() const { return words_; }
+  std::string first_word() const;  // "'red' on line 2". REQUIRES: there is one
+  // What a broken column has, and on which lines: "holds numbers in 98 of 100 lines, but 'x4' on
+  // line 7, 'x5' on line 9".
+  std::string why_broken() const;
+  // Whether few fields of a broken column must be corrected, or all in the same way.
+  bool can_be_corrected() const;
+
+ private:
+  bool few_values() const;
+
+  std::string name_;
+  char decimal_;
+  size_t rows_ = 0, missing_ = 0, missing_line_ = 0, missing_column_ = 0;
+  std::string missing_text_;
+  size_t words_in_all_ = 0, dates_ = 0, separated_ = 0, infinite_ = 0;
+  bool whole_ = true, rises_ = true;
+  double last_ = 0;
+  std::set<double> values_;
+  std::map<std::string, Word, std::less<>> words_;
+};
+
+}  // namespace dpt

@@ -1,0 +1,88 @@
+#include "data/guess/csv_format.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "base/fail.h"
+
+namespace dpt {
+namespace {
+
+// How a delimiter splits the first lines.
+struct FirstLines {
+  size_t width = 0;                 // fields of the first line
+  bool same = true;                 // all lines have so many
+  bool has_decimal_commas = false;  // and commas are in numbers only
+  std::optional<Error> error{};     // the line after which it stopped
+  auto score() const { return std::tuple(same, has_decimal_commas, width); }
+};
+
+FirstLines split_by(const std::string& path, char delimiter) {
+  constexpr size_t kLines = 20;
+  FirstLines out;
+  size_t lines = 0;
+  bool other_commas = false;
+  try {
+    CsvRecords records(path, delimiter);
+    for (std::vector<CsvField> fields; lines < kLines && records.next(fields); ++lines) {
+      if (lines == 0) out.width = fields.size();
+      out.same = out.same && fields.size() == out.width;
+      for (const CsvField& f : fields) {
+        if (f.text.find(',') == f.text.npos) continue;
+        (has_csv_separators(f.text, '.') ? out.has_decimal_commas : other_commas) = true;
+      }
+    }
+  } catch (const Error& e) {
+    out.error = e;
+  }
+  out.has_decimal_commas = out.has_decimal_commas && !other_commas && delimiter != ',';
+  return out;
+}
+
+// The one that makes the most fields; those that make equally many in all lines come first, and of
+// these the one beside which commas are decimal marks.
+char delimiter_of(const std::string& path) {
+  char best = ',';
+  FirstLines most;
+  std::optional<Error> error;
+  for (const char c : {',', ';', '\t', '|'}) {
+    const FirstLines s = split_by(path, c);
+    if (!error) error = s.error;
+    if (s.width > 1 && (most.width == 0 || s.score() > most.score())) best = c, most = s;
+  }
+  if (most.width > 0) error = most.error;
+  if (error) throw Error(*error);
+  if (most.width > 0) return best;
+  if (open_bytes(path)->most_bytes() == 0) fail(Fault::data, "{} is empty", path);
+  fail(Fault::data,
+       "{} is not a table: its first line has no , ; tab or | between two fields; make it a CSV "
+       "with one sample per line",
+       path);
+}
+
+// A comma where another character stands between fields, and no number has a point.
+char decimal_of(const std::string& path, char delimiter) {
+  constexpr size_t kLines = 10000;
+  if (delimiter == ',') return '.';
+  CsvRecords records(path, delimiter);
+  std::vector<CsvField> fields;
+  bool commas = false;
+  for (size_t i = 0; i < kLines && records.next(fields); ++i)
+    for (const CsvField& f : fields) {
+      double ignored = 0;
+      const bool point = f.text.find('.') != f.text.npos, comma = f.text.find(',') != f.text.npos;
+      if (point && parse_csv_number(f.text, ignored)) return '.';
+      commas = commas || (comma && parse_csv_number(f.text, ignored, ','));
+    }
+  return commas ? ',' : '.';
+}
+
+}  // namespace
+
+CsvFormat guess_csv_format(const std::string& path, CsvFormat::HeaderLine header) {
+  const char delimiter = delimiter_of(path);
+  return {.delimiter = delimiter, .decimal = decimal_of(path, delimiter), .header = header};
+}
+
+}  // namespace dpt

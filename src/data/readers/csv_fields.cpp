@@ -1,0 +1,161 @@
+#include "data/readers/csv_fields.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+namespace dpt {
+namespace {
+
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<signed char>(c) < 0;
+}
+
+// pandas' default na_values, and the mark of the UCI repository.
+constexpr std::string_view kMissing[] = {
+    "#N/A", "#N/A N/A", "#NA",  "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>",
+    "N/A",  "NA",       "NULL", "NaN",     "None",     "n/a",  "nan",  "null",   "?"};
+
+std::string_view unsigned_part(std::string_view text) {
+  return text.starts_with('+') || text.starts_with('-') ? text.substr(1) : text;
+}
+
+// The number of digits at the beginning.
+size_t digits_of(std::string_view text) {
+  return std::min(text.size(),
+                  static_cast<size_t>(std::ranges::find_if_not(text, is_digit) - text.begin()));
+}
+
+// Numbers of equal value have one key; a text that is no number, or whose digits exceed a double's,
+// has none.
+std::string value_key(std::string_view text) {
+  constexpr int64_t kExactDigits = 15;
+  double value = 0;
+  if (std::ranges::count_if(text, is_digit) > kExactDigits || !parse_csv_number(text, value))
+    return "";
+  return fmt::format("{}", value == 0 ? 0 : value);  // no negative zero
+}
+
+}  // namespace
+
+bool is_missing_csv(std::string_view text) {
+  constexpr size_t kLongest = 8;
+  return text.empty() ||
+         (text.size() <= kLongest && std::ranges::find(kMissing, text) != std::end(kMissing));
+}
+
+bool parse_csv_number(std::string_view text, double& out, char decimal) {
+  constexpr size_t kLongest = 64;
+  constexpr double kMost = 3.4028235677973366e38;  // the smallest that float32 rounds to infinity
+  if (decimal != '.') {
+    std::array<char, kLongest> pointed;
+    if (text.size() > kLongest || text.find('.') != text.npos) return false;
+    std::ranges::replace_copy(text, pointed.begin(), decimal, '.');
+    return parse_csv_number({pointed.data(), text.size()}, out);
+  }
+  const char *begin = text.data(), *const end = begin + text.size();
+  if (begin != end && *begin == '+' && ++begin != end && *begin == '-') return false;
+  const auto [at, error] = std::from_chars(begin, end, out);
+  if (at != end || begin == end) return false;
+  if (error == std::errc()) return std::abs(out) < kMost;
+  const bool tiny = text.find("e-") != text.npos || text.find("E-") != text.npos;
+  out = 0;  // if smaller than any double
+  return tiny && error == std::errc::result_out_of_range;
+}
+
+bool like_csv_number(std::string_view text) {
+  if (std::ranges::any_of(text, is_digit) && std::ranges::none_of(text, is_letter)) return true;
+  text = unsigned_part(text);
+  if (text.empty()) return false;
+  double value = 0;
+  uint64_t hex = 0;
+  const char *const begin = text.data(), *const end = begin + text.size();
+  if (std::from_chars(begin, end, value).ptr == end) return true;
+  return text.size() > 2 && (text.starts_with("0x") || text.starts_with("0X")) &&
+         std::from_chars(begin + 2, end, hex, 16).ptr == end;
+}
+
+bool is_infinite_csv(std::string_view text) {
+  text = unsigned_part(text);
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  return !text.empty() && std::from_chars(text.data(), end, value).ptr == end &&
+         !parse_csv_number(text, value) && !is_missing_csv(text);
+}
+
+bool has_csv_separators(std::string_view text, char decimal) {
+  const char other = decimal == '.' ? ',' : '.';
+  text = unsigned_part(text);
+  size_t digits = digits_of(text), separators = 0;
+  if (digits == 0) return false;
+  for (text.remove_prefix(digits); !text.empty() && text[0] == other; ++separators) {
+    digits = digits_of(text.substr(1));
+    if (digits == 0) return false;
+    text.remove_prefix(1 + digits);
+  }
+  if (separators == 0) return false;
+  return text.empty() || (text[0] == decimal && digits_of(text.substr(1)) == text.size() - 1);
+}
+
+bool is_csv_date(std::string_view text) {
+  const std::string_view day = text.substr(0, text.find_first_of(" T"));
+  const std::string_view time = text.substr(day.size());
+  size_t at = digits_of(day);
+  if (at == 0 || at > 4 || at == day.size()) return false;
+  const char separator = day[at];
+  if (separator != '-' && separator != '/' && separator != '.') return false;
+  const size_t first = at;
+  const std::string_view rest = day.substr(first + 1);
+  const size_t month = digits_of(rest);
+  if (month == 0 || month > 2 || month == rest.size() || rest[month] != separator) return false;
+  const size_t last = rest.size() - month - 1;
+  if (digits_of(rest.substr(month + 1)) != last || last == 0 || last > 4) return false;
+  const bool has_year = (first == 4) != (last == 4);
+  if (!has_year && (first > 2 || last > 2 || separator == '.')) return false;  // 1.2.3: a version
+  return time.empty() || (time.size() > 2 && is_digit(time[1]) && time.find(':') != time.npos);
+}
+
+void sort_csv_texts(std::vector<std::string>& texts) {
+  std::ranges::sort(texts, [](const std::string& a, const std::string& b) {
+    double x = 0, y = 0;
+    const bool p = parse_csv_number(a, x), q = parse_csv_number(b, y);
+    if (p && q && x != y) return x < y;
+    return p != q ? p : a < b;
+  });
+}
+
+CsvTexts::CsvTexts(const std::vector<std::string>& known) : texts_(known), known_(known.size()) {
+  for (size_t i = 0; i < known.size(); ++i) {
+    spellings_.try_emplace(known[i], i);
+    if (std::string key = value_key(known[i]); !key.empty()) values_.try_emplace(std::move(key), i);
+  }
+}
+
+size_t CsvTexts::find(std::string_view text) const {
+  if (const auto at = spellings_.find(text); at != spellings_.end()) return at->second;
+  const auto at = values_.find(value_key(text));
+  return at == values_.end() ? kNone : at->second;
+}
+
+size_t CsvTexts::add(std::string_view text) {
+  if (const auto at = spellings_.find(text); at != spellings_.end()) return at->second;
+  size_t index = texts_.size();
+  if (std::string key = value_key(text); !key.empty())
+    index = values_.try_emplace(std::move(key), index).first->second;
+  spellings_.emplace(text, index);
+  if (index == texts_.size()) {
+    texts_.emplace_back(text);
+  } else if (std::string& kept = texts_[index];
+             index >= known_ &&
+             std::pair(text.size(), text) < std::pair(kept.size(), std::string_view(kept))) {
+    kept = text;
+  }
+  return index;
+}
+
+}  // namespace dpt

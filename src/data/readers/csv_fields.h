@@ -1,0 +1,58 @@
+// What a field of a text table is: a number, a date, a text, or no value.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dpt {
+
+// Whether a field has no value: it is empty, or one of the words that pandas reads as NaN, or "?".
+bool is_missing_csv(std::string_view text);
+
+// Whether the text is a number that is finite in float32; then `out` is its value. decimal: '.' or
+// ','.
+bool parse_csv_number(std::string_view text, double& out, char decimal = '.');
+
+// Whether the text looks like a number rather than a word or a column's name: a number, even one
+// that is refused (nan, 1e999, 0x10), or digits without letters (1,5 or 2026-01-31).
+bool like_csv_number(std::string_view text);
+
+// Whether the text is a number that is not finite in float32: inf, 1e39.
+bool is_infinite_csv(std::string_view text);
+
+// Whether the text is a number with thousands separators or with another decimal mark than
+// `decimal`: 1,234 or 1.234,5.
+bool has_csv_separators(std::string_view text, char decimal);
+
+// Whether the text is a date, or a date and a time: 2026-01-31, 31.1.2026, 1/31/26 12:30.
+bool is_csv_date(std::string_view text);
+
+// Sorts texts as classes or categories: numbers by value, before words by their bytes.
+void sort_csv_texts(std::vector<std::string>& texts);
+
+// The different texts of a column. Numbers of equal value (1, 1.0) are one text, of which the
+// shortest spelling is kept.
+class CsvTexts {
+ public:
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+  CsvTexts() = default;
+  // With these texts, whose indices are their places in the list and whose spellings stay.
+  explicit CsvTexts(const std::vector<std::string>& known);
+
+  size_t find(std::string_view text) const;  // the text's index; kNone: it is none of them
+  size_t add(std::string_view text);         // the same for a text that may be new
+  // In the order in which they were added.
+  const std::vector<std::string>& texts() const { return texts_; }
+  size_t size() const { return texts_.size(); }
+
+ private:
+  std::vector<std::string> texts_;
+  size_t known_ = 0;
+  std::map<std::string, size_t, std::less<>> spellings_;  // of all texts
+  std::map<std::string, size_t, std::less<>> values_;     // the index of each number's value
+};
+
+}  // namespace dpt

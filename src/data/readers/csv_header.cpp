@@ -1,0 +1,180 @@
+#include "data/readers/csv_header.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/units.h"
+#include "data/readers/csv_fields.h"
+#include "data/readers/csv_records.h"
+
+namespace dpt {
+namespace {
+
+// A column in the first lines: the field of the first one, and what is below it.
+struct Column {
+  enum class Kind { text, whole, other_number, missing } kind = Kind::missing;
+  std::string first;
+  size_t numbers = 0, wholes = 0, words = 0;
+  double largest = 0;    // of the numbers' absolute values
+  bool recurs = false;   // the first text occurs again
+  bool repeats = false;  // some text below occurs twice
+  std::set<std::string, std::less<>> seen{};
+
+  bool above_numbers() const { return kind == Kind::text && numbers > 0 && words == 0; }
+  bool above_decimals() const {
+    return kind == Kind::whole && numbers > 0 && wholes == 0 && words == 0;
+  }
+  bool above_other_texts() const { return kind == Kind::text && words > 0 && repeats && !recurs; }
+};
+
+bool is_whole(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+class FirstLines {
+ public:
+  FirstLines(const std::string& path, char delimiter, char decimal)
+      : path_(path), decimal_(decimal) {
+    constexpr size_t kLines = 100, kBytes = kMiB;
+    CsvRecords records(path, delimiter);
+    std::vector<CsvField> fields;
+    if (!records.next(fields)) return;
+    line_ = records.line();
+    for (const CsvField& f : fields) add_first(f.text);
+    size_t bytes = 0;
+    while (lines_ < kLines && bytes < kBytes && records.next(fields)) {
+      for (size_t i = 0; i < std::min(fields.size(), columns_.size()); ++i)
+        add(columns_[i], fields[i].text), bytes += fields[i].text.size();
+      ++lines_;
+    }
+  }
+
+  CsvHeaderGuess guess() const {
+    const size_t texts = count(&Column::kind, Column::Kind::text);
+    if (wholes() + other_numbers() > 0) return guess_with_numbers();
+    if (texts == 0) return {};
+    if (std::ranges::any_of(columns_, &Column::above_numbers)) return {.header = true};
+    const auto recurring = std::ranges::count_if(columns_, &Column::recurs);
+    if (recurring == 0) return {.header = true};
+    if (static_cast<size_t>(recurring) * 2 < texts)
+      return names(fmt::format("'{:.40}' occurs again in its column", recurring_text()));
+    return sample(fmt::format("all lines hold texts, and '{:.40}' occurs again in its column",
+                              recurring_text()));
+  }
+
+ private:
+  void add_first(std::string_view text) {
+    using Kind = Column::Kind;
+    columns_.push_back({.kind = is_whole(text)          ? Kind::whole
+                                : like_csv_number(text) ? Kind::other_number
+                                : is_missing_csv(text)  ? Kind::missing
+                                                        : Kind::text,
+                        .first = std::string(text)});
+  }
+
+  void add(Column& c, std::string_view text) const {
+    double value = 0;
+    if (is_missing_csv(text)) return;
+    if (parse_csv_number(text, value, decimal_)) {
+      ++c.numbers;
+      c.wholes += is_whole(text) ? 1 : 0;
+      c.largest = std::max(c.largest, std::abs(value));
+      return;
+    }
+    ++c.words;
+    c.recurs = c.recurs || text == c.first;
+    c.repeats = !c.seen.emplace(text).second || c.repeats;
+  }
+
+  CsvHeaderGuess guess_with_numbers() const {
+    const auto texts = std::ranges::count_if(columns_, &Column::above_numbers) +
+                       std::ranges::count_if(columns_, &Column::above_other_texts);
+    const auto evidence = texts + (texts > 0 && wholes() > 0 && far_above() ? 1 : 0);
+    const bool whole = other_numbers() == 0;
+    constexpr size_t kMany = 8, kSome = 3;
+    if (evidence >= 2 && whole) return {.header = true};
+    if (evidence >= 2) return names("some of its fields are numbers");
+    if (!whole || !different())
+      return evidence > 0 ? sample("one field looks like a name") : CsvHeaderGuess{};
+    if (own_numbers() && (evidence == 1 || wholes() >= kMany)) return {.header = true};
+    if (above_decimals() && wholes() >= 2 && lines_ >= 2)
+      return own_numbers() && wholes() >= kSome
+                 ? CsvHeaderGuess{.header = true}
+                 : names("its fields are whole numbers, and those below have decimals");
+    if (evidence == 1) return sample("one field looks like a name");
+    if (!own_numbers() || wholes() < kSome) return {};
+    return std::ranges::any_of(columns_, &Column::above_decimals)
+               ? names("its fields are the numbers 0, 1, 2, ...")
+               : sample("its fields are the numbers 0, 1, 2, ...");
+  }
+
+  template <class M, class V>
+  size_t count(M member, V value) const {
+    return static_cast<size_t>(std::ranges::count(columns_, value, member));
+  }
+  size_t wholes() const { return count(&Column::kind, Column::Kind::whole); }
+  size_t other_numbers() const { return count(&Column::kind, Column::Kind::other_number); }
+
+  // Whether the whole numbers of the first line are the columns' own, from 0.
+  bool own_numbers() const {
+    for (size_t i = 0; i < columns_.size(); ++i)
+      if (columns_[i].kind == Column::Kind::whole && columns_[i].first != std::to_string(i))
+        return false;
+    return true;
+  }
+  bool different() const {
+    std::set<std::string_view> seen;
+    return std::ranges::all_of(columns_, [&](const Column& c) {
+      return c.kind != Column::Kind::whole || seen.insert(c.first).second;
+    });
+  }
+  bool above_decimals() const {
+    return std::ranges::all_of(columns_, [](const Column& c) {
+      return c.kind != Column::Kind::whole || c.above_decimals();
+    });
+  }
+  // Whether all whole numbers are far above those below them, as years are.
+  bool far_above() const {
+    return std::ranges::all_of(columns_, [](const Column& c) {
+      double value = 0;
+      return c.kind != Column::Kind::whole ||
+             (c.numbers > 0 && parse_csv_number(c.first, value) && value > 2 * c.largest);
+    });
+  }
+  std::string_view recurring_text() const {
+    return std::ranges::find_if(columns_, &Column::recurs)->first;
+  }
+
+  CsvHeaderGuess names(const std::string& but) const {
+    return {
+        .header = true,
+        .doubt = fmt::format("line {} of {} is taken for the names of the columns, although {}; "
+                             "if it is a sample, write `header: no`",
+                             line_, path_, but)};
+  }
+  CsvHeaderGuess sample(const std::string& but) const {
+    return {
+        .header = false,
+        .doubt = fmt::format("line {} of {} is taken for a sample, although {}; if it names the "
+                             "columns, write `header: yes`",
+                             line_, path_, but)};
+  }
+
+  const std::string& path_;
+  char decimal_;
+  std::vector<Column> columns_;
+  size_t line_ = 0, lines_ = 0;  // the first line's number; lines below it that were read
+};
+
+}  // namespace
+
+CsvHeaderGuess guess_csv_header(const std::string& path, char delimiter, char decimal) {
+  return FirstLines(path, delimiter, decimal).guess();
+}
+
+}  // namespace dpt

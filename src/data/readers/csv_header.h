@@ -1,0 +1,27 @@
+// Whether the first line of a text table names its columns.
+#pragma once
+
+#include <string>
+
+namespace dpt {
+
+struct CsvHeaderGuess {
+  bool header = false;
+  // Why the answer is in doubt, as a sentence without its end: "line 1 of t.csv is read as ...".
+  // Empty: it is not.
+  std::string doubt;
+};
+
+// Decides by the first lines of the file: a header's fields differ in kind from the columns below,
+// as names above numbers do. A field that is missing says nothing.
+//
+// - A first line without anything like a number is a header, unless most of its texts occur in
+//   their columns again.
+// - One with numbers is a header if they are whole and two texts in it stand above numbers or above
+//   other, repeated texts; one is enough if the numbers are the columns' own, 0, 1, 2, ..., or far
+//   above those below them, as years are.
+// - One of whole numbers alone is a header if these are 0, 1, 2, ... for at least 8 columns, or if
+//   the numbers below all have decimals.
+CsvHeaderGuess guess_csv_header(const std::string& path, char delimiter, char decimal);
+
+}  // namespace dpt

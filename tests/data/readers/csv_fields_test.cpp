@@ -1,0 +1,56 @@
+#include "data/readers/csv_fields.h"
+
+#include <doctest/doctest.h>
+
+namespace dpt {
+namespace {
+
+TEST_CASE("fields without a value are those of pandas, and ?") {
+  for (const char* text : {"", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "null", "NULL", "None",
+                           "<NA>", "#N/A", "#NA", "1.#QNAN", "?"})
+    CHECK_MESSAGE(is_missing_csv(text), text);
+  for (const char* text : {"na", "none", "0", "-", "NANA", "missing"})
+    CHECK_FALSE_MESSAGE(is_missing_csv(text), text);
+}
+
+TEST_CASE("numbers with separators, and dates") {
+  for (const char* text : {"1,5", "-1,234,567.25", "+12,3"})
+    CHECK_MESSAGE(has_csv_separators(text, '.'), text);
+  for (const char* text : {"1.5", "1", "1,", ",5", "a,b", "1,2;3", ""})
+    CHECK_FALSE_MESSAGE(has_csv_separators(text, '.'), text);
+  CHECK(has_csv_separators("1.234,5", ','));
+  CHECK_FALSE(has_csv_separators("1234,5", ','));
+  for (const char* text :
+       {"2026-01-31", "31.1.2026", "1/31/26", "2026/1/3 12:30", "2026-01-31T00:00Z"})
+    CHECK_MESSAGE(is_csv_date(text), text);
+  for (const char* text :
+       {"1.2.3", "10.0.0.1", "2026", "18-25", "555-12-34", "1/2", "2026-01-31x", ""})
+    CHECK_FALSE_MESSAGE(is_csv_date(text), text);
+}
+
+TEST_CASE("texts are sorted as numbers before words") {
+  std::vector<std::string> texts{"b", "10", "a", "2", "-1.5", "B"};
+  sort_csv_texts(texts);
+  CHECK(texts == std::vector<std::string>{"-1.5", "2", "10", "B", "a", "b"});
+}
+
+TEST_CASE("numbers of equal value are one text, by its shortest spelling") {
+  CsvTexts texts;
+  CHECK(texts.add("1.0") == 0);
+  CHECK(texts.add("a") == 1);
+  CHECK(texts.add("1") == 0);
+  CHECK(texts.add("+1.00") == 0);
+  CHECK(texts.add("-0") == texts.add("0"));
+  CHECK(texts.texts() == std::vector<std::string>{"1", "a", "0"});
+  CHECK(texts.find("1e0") == 0);
+  CHECK(texts.find("2") == CsvTexts::kNone);
+  // More digits than a double has are not compared by value.
+  CHECK(texts.add("12345678901234567") != texts.add("12345678901234568"));
+  CsvTexts known({"01", "b"});
+  CHECK(known.add("1") == 0);
+  CHECK(known.add("c") == 2);
+  CHECK(known.texts() == std::vector<std::string>{"01", "b", "c"});
+}
+
+}  // namespace
+}  // namespace dpt
