@@ -85,14 +85,13 @@ struct Dataset {
   std::string
       description;   // one line: "fashion_mnist: 60000 x [1, 28, 28] u8, 10 classes, from DIR"
   bool made = true;  // false (LoadQuery::sizes_only): the tables must not be read
-  std::vector<std::string> warnings;  // what users should know before they train: what is left out
+  // What users should know before they train: what is left out, what may be misread.
+  std::vector<std::string> warnings;
   std::vector<std::string> class_names;  // of each class; empty: classes have numbers only
   TableColumns columns;                  // of a text table; no names: it is none
   std::vector<ChannelScaling> channels;  // of arrays; empty: numbers are used as they are
   // Fields without a value in the file, of each input column of a text table; empty: not counted.
   std::vector<size_t> missing;
-  // What may have been misunderstood in the files, as sentences without their ends, for warnings.
-  std::vector<std::string> doubts;
   // The byte that each token stands for; empty: tokens are not characters.
   std::string characters;
   int64_t size() const { return inputs.size(); }

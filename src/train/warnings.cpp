@@ -14,6 +14,7 @@
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "spec/excerpt.h"
+#include "train/data_warnings.h"
 
 namespace dpt {
 namespace {
@@ -126,16 +127,6 @@ void check_last_layer(const Spec& spec, Warnings& out) {
     if (m.loss == spec.loss.what->name && std::ranges::find(m.layers, name) != m.layers.end())
       out.push_back(
           {m.in_layer ? layer->where : spec.loss.where, fmt::format(fmt::runtime(m.text), name)});
-}
-
-void add_warnings_of_data(const Session& s, Warnings& out) {
-  const auto add = [&](const Dataset& set) {
-    for (const std::string& text : set.warnings)
-      out.push_back({s.settings.spec.data.dataset.where, text});
-  };
-  add(s.data.train);
-  if (s.data.test && s.data.test_rows.empty()) add(*s.data.test);
-  if (s.data.final_test) add(*s.data.final_test);
 }
 
 // torch's cross_entropy of one class: -t log(softmax(x)) is 0 for any x and t.
@@ -387,7 +378,8 @@ std::vector<Warning> warnings_of(const Spec& spec) {
 
 std::vector<Warning> warnings_of(const Session& session, std::optional<int> cores, bool launched) {
   Warnings out = warnings_of(session.settings.spec);
-  add_warnings_of_data(session, out);
+  for (std::string& text : data_warnings(session.data))
+    out.push_back({session.settings.spec.data.dataset.where, std::move(text)});
   check_single_class(session, out);
   check_target_range(session, out);
   check_probabilities(session, out);

@@ -32,7 +32,7 @@ TEST_CASE("targets that are the loss's ignore_index count nothing, in the mean a
   };
   const Ran some = run("some.csv", "cross_entropy"), kept = run("kept.csv", "cross_entropy");
   REQUIRE_MESSAGE(some.code == 0, some.err);
-  for (const char* key : {"loss", "test_loss", "test_accuracy"}) {
+  for (const char* key : {"loss", "test.loss", "test.accuracy"}) {
     const std::vector<double> a = numbers_of(some.metrics, key), b = numbers_of(kept.metrics, key);
     REQUIRE(a.size() == 3);
     // Sums over other numbers of rows are rounded in another order.
@@ -58,13 +58,13 @@ TEST_CASE("the accuracy leaves out labels that equal an ignore_index that is a c
                       how);
     };
     const std::vector<double> kept =
-        numbers_of(run("kept.csv", {"cores=1"}).metrics, "test_accuracy");
+        numbers_of(run("kept.csv", {"cores=1"}).metrics, "test.accuracy");
     REQUIRE(kept.size() == 3);
     for (const std::vector<std::string>& how :
          std::vector<std::vector<std::string>>{{"cores=1"},
                                                {"cores=1", "parallel=dp", "devices=2"},
                                                {"cores=1", "parallel={pipeline: {stages: 2}}"}})
-      CHECK(numbers_of(run("some.csv", how).metrics, "test_accuracy") == kept);
+      CHECK(numbers_of(run("some.csv", how).metrics, "test.accuracy") == kept);
   }
 }
 
@@ -195,7 +195,7 @@ TEST_CASE("a test loss that is no number is told, and null in the metrics, since
                            "optimizer: {sgd: 0.01}\nepochs: 1\nevaluate: true\ncores: 1\n");
   CHECK_MESSAGE(ran.code == 0, ran.err);
   CHECK_MESSAGE(has(ran.err, "epoch 1: the test loss is inf; check the test set"), ran.err);
-  CHECK_MESSAGE(has(ran.metrics, "\"test_loss\": null"), ran.metrics);
+  CHECK_MESSAGE(has(ran.metrics, "\"test.loss\": null"), ran.metrics);
 }
 
 TEST_CASE("reduce_on_plateau looks at one sort of loss: that of the evaluations there are") {

@@ -58,11 +58,12 @@ std::string warnings_in(const std::string& yaml, const Overrides& overrides = {}
 }
 
 // Samples of one input in t.csv, and a model of so many outputs.
-std::string csv_spec(const std::string& targets, int outputs, const std::string& loss) {
+std::string csv_spec(const std::string& targets, int outputs, const std::string& loss,
+                     const std::string& more_data = "") {
   return fmt::format(
-      "data:\n  dataset: {{csv: {{path: t.csv, targets: {}}}}}\n  batch_size: 2\n"
+      "data:\n  dataset: {{csv: {{path: t.csv, targets: {}}}}}\n  batch_size: 2\n{}"
       "model: [{{linear: {}}}]\nloss: {}\noptimizer: {{sgd: 0.1}}\nepochs: 2\n",
-      targets, outputs, loss);
+      targets, more_data, outputs, loss);
 }
 
 // Data that need no files instead of those that a config takes.
@@ -145,6 +146,16 @@ TEST_CASE("each warning has its golden text") {
   add_csv("soft_margin_loss of 0 and 1", csv_spec("[1]", 1, "soft_margin_loss"), "1,1\n2,0\n");
   add_csv("poisson_nll_loss of a negative number", csv_spec("[1]", 1, "poisson_nll_loss"),
           "1,4\n2,0\n3,-2\n");
+  add_csv("a first line in doubt", csv_spec("[1], classes: auto", 3, "cross_entropy"),
+          "5,x\n1,a\n2,b\n3,a\n4,b\n5,a\n6,b\n");
+  std::string rare;
+  for (int i = 0; i < 40; ++i)
+    rare += std::to_string(i) + (i == 9 ? ",rare\n" : i % 2 == 0 ? ",a\n" : ",b\n");
+  add_csv("a class of one sample", csv_spec("[1], classes: auto", 3, "cross_entropy"), rare);
+  std::string few;
+  for (int i = 0; i < 40; ++i) few += std::to_string(i) + (i < 3 ? ",few\n" : ",many\n");
+  add_csv("a class that is not in the validation set",
+          csv_spec("[1], classes: auto", 2, "cross_entropy", "  validation: 0.1\n"), few);
   check_golden(out, "train/golden/warnings.txt");
 }
 

@@ -77,7 +77,7 @@ void note_lost_digits(const Csv& c, const CsvFile& file, const std::string& path
   const auto look = [&](const std::vector<size_t>& columns, std::string_view remedy) {
     for (const size_t i : columns)
       if (const auto x = number_losing_digits(file.table, i); file.table.texts[i].empty() && x)
-        d.doubts.push_back(fmt::format(
+        d.warnings.push_back(fmt::format(
             "column '{:.40}' of {} loses digits in float32: {} becomes {}; {}", file.table.names[i],
             path, *x, static_cast<double>(static_cast<float>(*x)), remedy));
   };
@@ -125,7 +125,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   if (!finds_classes)
     d.targets = d.classes > 0 ? classes_from(file, d.classes, path, query.ignore_index)
                               : pick(table, columns.targets);
-  if (!table.doubt.empty()) d.doubts.push_back(table.doubt);
+  if (!table.doubt.empty()) d.warnings.push_back(table.doubt);
   if (training == nullptr) note_lost_digits(c, file, path, d);
   d.description = describe("csv", d, path) + header_of(table) + changes_of(table, encoded);
   return d;

@@ -172,8 +172,8 @@ TEST_CASE("csv: a header in doubt is told") {
   const Dataset d =
       load("csv", "{path: t.csv, classes: auto, categories: auto}", Split::train, folder.path());
   CHECK(d.size() == 3);
-  REQUIRE(d.doubts.size() == 1);
-  CHECK(has(d.doubts[0], "line 1 of " + folder.file("t.csv") + " is taken for a sample"));
+  REQUIRE(d.warnings.size() == 1);
+  CHECK(has(d.warnings[0], "line 1 of " + folder.file("t.csv") + " is taken for a sample"));
 }
 
 TEST_CASE("csv: a stray text makes no categories of a column of numbers") {
@@ -215,13 +215,13 @@ TEST_CASE("csv: numbers that lose digits in float32 are told, unless they are st
   const Folder folder;
   folder.write("t.csv", "ms,x,y\n1700000000123,5,1\n1700000000124,7,2\n1700000000129,6,3\n");
   const Dataset raw = load("csv", "t.csv", Split::train, folder.path());
-  REQUIRE(raw.doubts.size() == 1);
-  CHECK(has(raw.doubts[0], "column 'ms' of " + folder.file("t.csv") +
-                               " loses digits in float32: 1700000000123 becomes 1700000038912; "
-                               "write `standardize: true`"));
-  CHECK(
-      load("csv", "{path: t.csv, standardize: true}", Split::train, folder.path()).doubts.empty());
-  CHECK(has(load("csv", "{path: t.csv, targets: ms}", Split::train, folder.path()).doubts.at(0),
+  REQUIRE(raw.warnings.size() == 1);
+  CHECK(has(raw.warnings[0], "column 'ms' of " + folder.file("t.csv") +
+                                 " loses digits in float32: 1700000000123 becomes 1700000038912; "
+                                 "write `standardize: true`"));
+  CHECK(load("csv", "{path: t.csv, standardize: true}", Split::train, folder.path())
+            .warnings.empty());
+  CHECK(has(load("csv", "{path: t.csv, targets: ms}", Split::train, folder.path()).warnings.at(0),
             "subtract a number"));
 }
 

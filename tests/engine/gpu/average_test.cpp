@@ -23,7 +23,7 @@ std::vector<double> test_losses(const Ran& ran) {
   std::vector<double> out;
   std::istringstream in(ran.metrics);
   for (std::string line; std::getline(in, line);)
-    if (const auto loss = number_at(*record_of(line), "test_loss")) out.push_back(*loss);
+    if (const auto loss = number_at(*record_of(line), "test.loss")) out.push_back(*loss);
   return out;
 }
 

@@ -1,0 +1,85 @@
+#include "train/data_warnings.h"
+
+#include <cstdint>
+#include <span>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/count.h"
+#include "data/tables.h"
+
+namespace dpt {
+namespace {
+
+// The samples of each class among these rows; empty rows: all.
+std::vector<int64_t> class_counts(const Dataset& d, std::span<const uint32_t> rows) {
+  std::vector<int64_t> out(static_cast<size_t>(d.classes));
+  const std::span<const int32_t> all = values_of<int32_t>(d.targets);
+  const auto add = [&](int32_t label) {
+    if (label >= 0 && label < d.classes) ++out[static_cast<size_t>(label)];
+  };
+  for (const uint32_t row : rows) add(all[row]);
+  if (rows.empty())
+    for (const int32_t label : all) add(label);
+  return out;
+}
+
+bool has_one_class_each(const Dataset& d) {
+  return d.made && d.classes > 0 && d.targets.desc.dtype == DType::i32 &&
+         d.targets.sample().rank() == 0;
+}
+
+// "2 of the 10 classes: 'a', 'b'". REQUIRES: there is one.
+std::string named(const Dataset& d, const std::vector<size_t>& classes) {
+  constexpr size_t kShown = 5;
+  std::vector<std::string> names;
+  for (const size_t c : classes) {
+    if (names.size() == kShown) break;
+    names.push_back(c < d.class_names.size() ? fmt::format("'{:.40}'", d.class_names[c])
+                                             : std::to_string(c));
+  }
+  return fmt::format("{} of the {} classes: {}{}", classes.size(), d.classes,
+                     fmt::join(names, ", "), classes.size() > kShown ? ", ..." : "");
+}
+
+void check_classes(const SessionData& data, std::vector<std::string>& out) {
+  const Dataset& d = data.train;
+  constexpr int64_t kFew = 2;
+  // Those of made-up data are as the spec asks for.
+  const bool own = !d.class_names.empty() || !d.columns.names.empty();
+  if (!own || !has_one_class_each(d)) return;
+  const std::vector<int64_t> trained = class_counts(d, data.train_rows);
+  std::vector<size_t> few, unseen;
+  for (size_t c = 0; c < trained.size(); ++c)
+    if (trained[c] <= kFew) few.push_back(c);
+  if (!few.empty())
+    out.push_back(
+        fmt::format("the training set has at most {} of {}; add samples, or merge such classes",
+                    counted(kFew, "sample"), named(d, few)));
+  if (!data.test || data.evaluated != EvaluatedSet::validation || !has_one_class_each(*data.test))
+    return;
+  const std::vector<int64_t> evaluated = class_counts(*data.test, data.test_rows);
+  for (size_t c = 0; c < evaluated.size(); ++c)
+    if (evaluated[c] == 0 && trained[c] > 0) unseen.push_back(c);
+  if (!unseen.empty())
+    out.push_back(fmt::format(
+        "the validation set has no sample of {}; its results say nothing about them: give it a "
+        "larger share of the samples",
+        named(d, unseen)));
+}
+
+}  // namespace
+
+std::vector<std::string> data_warnings(const SessionData& data) {
+  std::vector<std::string> out = data.train.warnings;
+  const auto add = [&](const Dataset& set) {
+    out.insert(out.end(), set.warnings.begin(), set.warnings.end());
+  };
+  if (data.test && data.test_rows.empty()) add(*data.test);
+  if (data.final_test) add(*data.final_test);
+  check_classes(data, out);
+  return out;
+}
+
+}  // namespace dpt
