@@ -16,7 +16,9 @@ std::set<std::string> all_matches(const std::string& text, const char* expressio
   return found;
 }
 
-std::set<std::string> commands() { return all_matches(dptrain({"--help"}).out, "\n  ([a-z][a-z-]*)  "); }
+std::set<std::string> commands() {
+  return all_matches(dptrain({"--help"}).out, "\n  ([a-z][a-z-]*)  ");
+}
 
 // The names of a command's options as its help has them.
 std::set<std::string> options_of(const std::string& command) {

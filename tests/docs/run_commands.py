@@ -154,7 +154,7 @@ def run(command, text, folder, environment, exact):
     timer.start()
     for line in process.stdout:
         output.append(line.rstrip("\n"))
-        if to_come and plain(line, exact).strip() == last:
+        if to_come and plain(line, exact).strip().startswith(last):  # an epoch's times may follow
             to_come -= 1
             if not to_come:
                 os.killpg(process.pid, signal.SIGINT)
