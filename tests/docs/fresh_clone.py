@@ -13,7 +13,7 @@ import argparse, os, pathlib, re, subprocess, sys, tempfile, time
 from run_commands import allowed, commands, difference
 from sandbox import ROOT, write_stand_ins
 
-WARNING = re.compile(r"^\S+:\d+:\d+: .*warning: |^ptxas warning")
+WARNING = re.compile(r"^\S+\.(cpp|h|cu|cuh):\d+:\d+: .*warning: |^ptxas warning")
 COUNTS = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?")
 LIMIT = 3600  # seconds for one command
 
