@@ -158,12 +158,12 @@ TEST_CASE("lines about records and the end of a run") {
   const RunCurves whole = curves_of(kRun);
   const WatchedRun ended{.path = "runs/net/3", .state = "finished", .epochs = 2, .curves = &whole};
   CHECK(final_text(ended, 0) ==
-        "runs/net/3: finished, epoch 2/2, step 200, loss 0.4000 (best), validation loss 0.7000 "
-        "(best 0.6000, epoch 1), validation accuracy 50.00 % (best 75.00 %, epoch 1)\n");
+        "runs/net/3: finished, epoch 2/2, step 200, loss 0.4000 (best), validation.loss 0.7000 "
+        "(best 0.6000, epoch 1), validation.accuracy 50.00 % (best 75.00 %, epoch 1)\n");
   CHECK(final_text(ended, 79) ==
         "runs/net/3: finished, epoch 2/2, step 200, loss 0.4000 (best),\n"
-        "validation loss 0.7000 (best 0.6000, epoch 1),\n"
-        "validation accuracy 50.00 % (best 75.00 %, epoch 1)\n");
+        "validation.loss 0.7000 (best 0.6000, epoch 1),\n"
+        "validation.accuracy 50.00 % (best 75.00 %, epoch 1)\n");
   CHECK(final_text(run, 0).starts_with("r: failed, epoch 0/5, step 0/500, no "));
   // Control codes of names and errors do not reach the terminal.
   const std::string view = joined(watch_lines(run, {}, 0));
