@@ -118,7 +118,7 @@ std::string Arguments::help() const {
   return out + "\nOptions:\n" + entries_text(options, width);
 }
 
-// What was probably meant by an option that the command does not have.
+// Suggests what the user meant by an option that the command does not have.
 std::string Arguments::advice(const std::vector<std::string>& words) const {
   std::vector<std::string> all = {"--help"};
   bool takes_keys = false;

@@ -30,7 +30,7 @@
 namespace dpt::commands {
 namespace {
 
-// What was looked for on this machine: a line for people, an entry of JSON.
+// One part of this machine that doctor looks for; printed as a line, or as an entry of JSON.
 struct Found {
   bool good = false;
   std::string what, text;

@@ -159,7 +159,7 @@ class FormReader {
   const std::string& path_;
 };
 
-// Of one sample without values.
+// A loader of one sample whose values do not matter.
 BatchLoader loader_of(const SampleForm& form, std::span<const Choice> transforms) {
   Dataset d;
   d.inputs = {.desc = {form.stored.dtype, form.stored.shape.batch(1)}};

@@ -40,7 +40,7 @@ struct DataGuess {
 
 struct GuessQuery {
   std::string path;  // a file, a folder, or the name of a built-in data set
-  // Of a text table:
+  // The rest is for text tables only.
   std::string target{};  // the target columns, with commas between them; empty: the last
   CsvFormat::HeaderLine header = CsvFormat::HeaderLine::automatic;
   bool drops_missing = false;  // leaves lines without a value out, also of the target
