@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds dptrain and its tests, and runs every test. The last line is 'N passed, N failed', with ', N skipped' if tests lacked data,
-# libraries or hardware. Each doctest case counts as one test, and so does every other test.
+# Builds dptrain and its tests, and runs every test. The last line is 'N passed, N failed', with ', N skipped' if tests
+# lacked data, libraries or hardware. Each doctest case counts as one test, and so does every other test.
 set -u
 
 usage() {
@@ -76,7 +76,8 @@ esac
 short=(-Dtests=enabled -Ddebug=false) targets=(all meson-test-prereq) environment=()
 if $tsan; then
   build=build-test/tsan environment=(CXXFLAGS=-g1)
-  options=("${short[@]}" -Dwerror=true -Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Db_pch=false -Dfolder_units=all)
+  options=("${short[@]}" -Dwerror=true -Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Db_pch=false
+    -Dfolder_units=all)
 elif $sanitize; then
   build=build-test/$compiler-sanitize
   options=("${short[@]}" "-Db_sanitize=address,undefined" -Db_lundef=false -Doptimization=0 -Dfolder_units=all)

@@ -95,8 +95,8 @@ def options_of(build):
         options = {o['name']: o['value'] for o in json.load(f)}
     if options['folder_units'] == 'all' or (options['folder_units'], options['buildtype']) == ('auto', 'release'):
         options['optimization'] = '0'
-    same = ['buildtype', 'optimization', 'debug', 'werror', 'warning_level', 'b_ndebug', 'onednn', 'jpeg', 'png', 'webp', 'tiff',
-            'folder_units']
+    same = ['buildtype', 'optimization', 'debug', 'werror', 'warning_level', 'b_ndebug', 'onednn', 'jpeg', 'png',
+            'webp', 'tiff', 'folder_units']
     return [f'-D{name}={str(options[name]).lower()}' for name in same if name in options] + ['-Dtests=disabled',
                                                                                              '-Dcuda=disabled']
 
