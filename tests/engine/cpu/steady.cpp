@@ -2,6 +2,8 @@
 // A program of its own, since it has a malloc of its own (glibc's way: every one in the process,
 // those of libraries too, comes here).
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <functional>
@@ -30,7 +32,16 @@ namespace dpt {
 namespace {
 
 std::atomic<const Team*> watched;  // whose steps are looked at; null: nobody's
-std::atomic<int> allocations;      // in steady steps
+std::atomic<int> allocations;      // of workers, in steady steps
+// Only workers count: other threads may begin to run, and allocate and call as threads do when they
+// begin, in any step.
+thread_local bool is_worker = false;
+std::array<std::atomic<pid_t>, 2> workers;
+
+void become_worker(size_t number) {
+  workers[number] = gettid();
+  is_worker = true;
+}
 
 bool steady() {
   const Team* const team = watched;
@@ -40,7 +51,7 @@ bool steady() {
 }
 
 void* counted(void* memory) {
-  if (steady()) ++allocations;
+  if (is_worker && steady()) ++allocations;
   return memory;
 }
 
@@ -85,8 +96,8 @@ int report_calls() {
       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
 }
 
-// The numbers of the system calls that body() and its threads make in steady steps; none: this
-// machine does not let them be seen. body runs in any case.
+// The numbers of the system calls that workers make in steady steps of body(); none: this machine
+// does not let them be seen. body runs in any case.
 std::optional<std::vector<int>> calls_of(const std::function<void()>& body) {
   constexpr int kUnknown = -2;
   std::atomic<int> listener = kUnknown;
@@ -103,7 +114,9 @@ std::optional<std::vector<int>> calls_of(const std::function<void()>& body) {
     if (poll(&ready, 1, -1) < 0 || (ready.revents & POLLIN) == 0) break;
     seccomp_notif call{};
     if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) != 0) continue;
-    if (steady()) out.push_back(call.data.nr);
+    const auto caller = static_cast<pid_t>(call.pid);
+    if (steady() && std::ranges::any_of(workers, [&](const auto& w) { return w == caller; }))
+      out.push_back(call.data.nr);
     seccomp_notif_resp answer{};
     answer.id = call.id;
     answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
@@ -145,6 +158,7 @@ void train(const Session& s) {
   Reporter reporter(s, "");
   watched = &team;
   run_workers(team, 0, [&](int worker) {
+    become_worker(static_cast<size_t>(worker));
     const Outcome done =
         train_worker(rank, worker, {.reporter = worker == 0 ? &reporter : nullptr});
     if (done.steps != 64) std::abort();
@@ -171,6 +185,7 @@ TEST_CASE("what a steady step would allocate and call is seen") {
   watched = &team;
   allocations = 0;
   const std::optional<std::vector<int>> calls = calls_of([] {
+    become_worker(0);
     allocations = 0;
     void* volatile p = std::malloc(1);
     std::free(p);
