@@ -66,7 +66,7 @@ std::string escape_controls(std::string_view text) {
     const size_t length = utf8_length(text);
     const std::string_view character = text.substr(0, length == 0 ? 1 : length);
     const bool break_or_tab = character == "\n" || character == "\t";
-    if (length != 0 && (break_or_tab || !is_control(character)))
+    if (length != 0 && (break_or_tab || !is_unprintable(character)))
       out += character;
     else
       for (const char c : character) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));

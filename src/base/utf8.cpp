@@ -29,6 +29,12 @@ bool is_control(std::string_view character) {
   return lead == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
 }
 
+bool is_unprintable(std::string_view character) {
+  const bool reorders = (character >= "\u202a" && character <= "\u202e") ||
+                        (character >= "\u2066" && character <= "\u2069");
+  return reorders || is_control(character);
+}
+
 size_t invalid_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const size_t length = utf8_length(text.substr(i));

@@ -14,6 +14,11 @@ size_t utf8_length(std::string_view text);
 // control sequence, like ESC [.) REQUIRES: the character is not empty.
 bool is_control(std::string_view character);
 
+// Whether a valid character must not reach a terminal: a control code, or one that reorders the
+// characters around it (U+202A to U+202E, U+2066 to U+2069), so that a text reads as another one.
+// REQUIRES: the character is not empty.
+bool is_unprintable(std::string_view character);
+
 // Index of the first byte that is not part of a valid character; npos: all are valid.
 size_t invalid_utf8(std::string_view text);
 

@@ -25,7 +25,7 @@ std::vector<std::string> cells(std::string_view line) {
   while (!line.empty()) {
     const std::string_view character = line.substr(0, step(line));
     const bool blank = character == "\t" || character == "\r";
-    const bool odd = utf8_length(line) == 0 || is_control(character);
+    const bool odd = utf8_length(line) == 0 || is_unprintable(character);
     out.emplace_back(blank ? " " : odd ? "?" : character);
     line.remove_prefix(character.size());
   }

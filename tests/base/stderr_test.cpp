@@ -16,6 +16,9 @@ TEST_CASE("control bytes of messages are escaped, text of any language is not") 
   CHECK(escape_controls("Größe, 大きさ, 😀") == "Größe, 大きさ, 😀");
   CHECK(escape_controls("a\x1b[2Jb\rc\x07") == "a\\x1b[2Jb\\x0dc\\x07");
   CHECK(escape_controls(std::string_view("\0\x7f", 2)) == "\\x00\\x7f");
+  CHECK(escape_controls("no\u202eyes") == "no\\xe2\\x80\\xaeyes");
+  CHECK(escape_controls("\u202a\u2069") == "\\xe2\\x80\\xaa\\xe2\\x81\\xa9");
+  CHECK(escape_controls("\u2029\u202f\u2065\u206a") == "\u2029\u202f\u2065\u206a");
   CHECK(escape_controls("\xc2\x9b"
                         "2J") == "\\xc2\\x9b2J");      // U+009B, CSI in one character
   CHECK(escape_controls("\xff\xc3") == "\\xff\\xc3");  // no UTF-8, cut short
