@@ -31,7 +31,7 @@ std::string shortened(const std::string& text, size_t columns) {
     const size_t bytes = std::max<size_t>(1, utf8_length(rest));
     if (count + 1 >= columns && bytes < rest.size()) return out + "~";
     const std::string_view character = rest.substr(0, bytes);
-    out += utf8_length(rest) == 0 || is_control(character) ? "?" : std::string(character);
+    out += utf8_length(rest) == 0 || is_unprintable(character) ? "?" : std::string(character);
     rest.remove_prefix(bytes);
   }
   return out;
@@ -115,7 +115,8 @@ std::string without_spaces(std::string line) {
 }
 
 // Of classes that are the next characters of a text, the character.
-std::string class_name(const Dataset& d, size_t c) {
+std::string class_name(const Dataset& d, int64_t number) {
+  const auto c = static_cast<size_t>(number);
   if (!d.class_names.empty()) return d.class_names[c];
   if (c >= d.characters.size()) return std::to_string(c);
   const char character = d.characters[c];
@@ -125,23 +126,35 @@ std::string class_name(const Dataset& d, size_t c) {
   return fmt::format("'{}'", character);
 }
 
+// many: only the most frequent of the classes that occur.
+std::vector<int64_t> shown_classes(const ClassCounts& classes, bool many) {
+  std::vector<int64_t> out;
+  if (!many) {
+    out.resize(static_cast<size_t>(classes.classes()));
+    std::iota(out.begin(), out.end(), int64_t{0});
+    return out;
+  }
+  for (const auto& occurring : classes.occurring()) out.push_back(occurring.first);
+  std::ranges::stable_sort(out, std::ranges::greater{},
+                           [&](int64_t c) { return classes.samples(c); });
+  out.resize(std::min(out.size(), kMostFrequent));
+  return out;
+}
+
 std::string classes_text(const Dataset& d, const DataSummary& s, const DataTextStyle& style) {
   constexpr size_t kNarrowestBar = 6, kWidestBar = 60;
-  const int64_t all = std::reduce(s.classes.begin(), s.classes.end());
-  const int64_t most = std::ranges::max(s.classes);
-  std::vector<size_t> shown(s.classes.size());
-  std::iota(shown.begin(), shown.end(), size_t{0});
-  const bool many = shown.size() > kMostRows;
-  if (many) {
-    std::ranges::stable_sort(shown,
-                             [&](size_t a, size_t b) { return s.classes[a] > s.classes[b]; });
-    shown.resize(kMostFrequent);
+  const bool many = s.classes.classes() > static_cast<int64_t>(kMostRows);
+  const std::vector<int64_t> shown = shown_classes(s.classes, many);
+  int64_t all = 0, most = 0;
+  for (const auto& [c, samples] : s.classes.occurring()) {
+    all += samples;
+    most = std::max(most, samples);
   }
   TextTable table({many ? "class (most frequent)" : "class",
                    d.targets.sample().rank() > 0 ? "targets" : "samples", "share"});
-  for (const size_t c : shown)
-    table.add({class_name(d, c), fmt::format("{}", s.classes[c]),
-               fmt::format("{:.1f} %", 100 * static_cast<double>(s.classes[c]) /
+  for (const int64_t c : shown)
+    table.add({class_name(d, c), fmt::format("{}", s.classes.samples(c)),
+               fmt::format("{:.1f} %", 100 * static_cast<double>(s.classes.samples(c)) /
                                            static_cast<double>(std::max<int64_t>(1, all)))});
   constexpr size_t kRoom = kGap + kNarrowestBar;
   table.fit(std::max(style.columns, kRoom) - kRoom);
@@ -149,17 +162,16 @@ std::string classes_text(const Dataset& d, const DataSummary& s, const DataTextS
   const size_t left = std::min(style.columns - std::min(style.columns, used), kWidestBar);
   std::string out = "\n" + without_spaces(table.line(0));
   for (size_t row = 1; row < table.rows(); ++row) {
-    const auto count = static_cast<double>(s.classes[shown[row - 1]]);
+    const auto count = static_cast<double>(s.classes.samples(shown[row - 1]));
     const double fraction = most > 0 ? count / static_cast<double>(most) : 0;
     out +=
         without_spaces(table.line(row) + std::string(kGap, ' ') + bar(fraction, left, style.ascii));
   }
   if (many) {
-    const auto least = std::ranges::min_element(s.classes);
+    const int64_t rarest = s.classes.rarest();
     out += wrapped(fmt::format("and {} more classes; the rarest is {} with {}",
-                               s.classes.size() - kMostFrequent,
-                               class_name(d, static_cast<size_t>(least - s.classes.begin())),
-                               counted(*least, "sample")),
+                               s.classes.classes() - std::ssize(shown), class_name(d, rarest),
+                               counted(s.classes.samples(rarest), "sample")),
                    style.columns);
   }
   if (s.ignored > 0)
@@ -221,8 +233,14 @@ Json data_json(const std::string& name, const Dataset& d, const DataSummary& s) 
   out.add("type", name_of(d.inputs.desc.dtype));
   out.add("description", d.description);
   Json classes = Json::array(), missing = Json::array();
-  for (size_t c = 0; c < s.classes.size(); ++c)
-    classes.push(Json{{"name", class_name(d, c)}, {"samples", s.classes[c]}});
+  const auto add = [&](int64_t c) {
+    classes.push(Json{{"name", class_name(d, c)}, {"samples", s.classes.samples(c)}});
+  };
+  // Of more classes than samples, those that occur.
+  if (s.classes.classes() <= std::max<int64_t>(s.samples, kMostRows))
+    for (int64_t c = 0; c < s.classes.classes(); ++c) add(c);
+  else
+    for (const auto& occurring : s.classes.occurring()) add(occurring.first);
   for (const DataSummary::Missing& m : s.missing)
     missing.push(Json{{"column", m.column}, {"samples", m.fields}});
   out.add("classes", std::move(classes));
@@ -239,7 +257,7 @@ std::string data_text(const std::string& name, const Dataset& d, const DataSumma
                           d.inputs.sample().str(), name_of(d.inputs.desc.dtype)),
               style.columns) +
       wrapped(d.description, style.columns, "  ");
-  if (!s.classes.empty()) out += classes_text(d, s, style);
+  if (s.classes.classes() > 0) out += classes_text(d, s, style);
   if (!s.targets.empty()) out += ranges_text("target", s.targets, style);
   out += ranges_text("input", s.inputs, style);
   if (s.read < s.samples)

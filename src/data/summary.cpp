@@ -92,11 +92,11 @@ class Summary {
   }
 
   void count_classes() {
-    out_.classes.assign(static_cast<size_t>(d_.classes), 0);
+    out_.classes = ClassCounts(d_.classes);
     for (int64_t i = 0; i < out_.samples; ++i)
       for (const int32_t c : sample<int32_t>(d_.targets, i))
         if (c >= 0 && c < d_.classes)
-          ++out_.classes[static_cast<size_t>(c)];
+          out_.classes.add(c);
         else
           ++out_.ignored;
   }
@@ -131,6 +131,18 @@ void ValueRange::add(double x) {
 
 double ValueRange::std() const {
   return count_ > 0 ? std::sqrt(squares_ / static_cast<double>(count_)) : 0;
+}
+
+int64_t ClassCounts::samples(int64_t c) const {
+  const auto found = counts_.find(c);
+  return found == counts_.end() ? 0 : found->second;
+}
+
+int64_t ClassCounts::rarest() const {
+  int64_t next = 0;  // the first class that does not occur
+  for (auto at = counts_.begin(); at != counts_.end() && at->first == next; ++at) ++next;
+  if (next < classes_) return next;
+  return std::ranges::min_element(counts_, {}, [](const auto& c) { return c.second; })->first;
 }
 
 DataSummary summarize(const Dataset& dataset, std::span<const uint32_t> rows, int64_t most_read) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,22 @@ class ValueRange {
   double min_ = 0, max_ = 0, mean_ = 0, squares_ = 0;
 };
 
+// The samples of each class. Memory: by the classes that occur, not by the largest label.
+class ClassCounts {
+ public:
+  ClassCounts() = default;  // no classes: targets are values
+  explicit ClassCounts(int64_t classes) : classes_(classes) {}
+  void add(int64_t c) { ++counts_[c]; }  // REQUIRES: 0 <= c < classes()
+  int64_t classes() const { return classes_; }
+  int64_t samples(int64_t c) const;
+  const std::map<int64_t, int64_t>& occurring() const { return counts_; }  // by class
+  int64_t rarest() const;  // the first of the classes with the fewest samples
+
+ private:
+  int64_t classes_ = 0;
+  std::map<int64_t, int64_t> counts_;
+};
+
 struct DataSummary {
   struct Values {
     std::string name;  // "channel 0", or a column's name
@@ -39,7 +56,7 @@ struct DataSummary {
   int64_t samples = 0;
   int64_t read = 0;  // samples whose inputs were read; the others would have to be decoded
   std::vector<Values> inputs, targets;  // targets: of values; empty: they are classes
-  std::vector<int64_t> classes;         // targets of each class; empty: they are values
+  ClassCounts classes;
   int64_t ignored = 0;                  // targets that are no class
   std::vector<Missing> missing;         // input columns with fields without a value in the file
   int64_t tokens_used = 0;              // different tokens that occur

@@ -7,6 +7,8 @@
 
 #include "cli/data_text.h"
 #include "cli/process.h"
+#include "data/datasets/loading.h"
+#include "data/peak_growth.h"
 #include "data/readers/image.h"
 #include "skip.h"
 
@@ -40,6 +42,23 @@ TEST_CASE("data prints samples, classes, ranges and missing values of each part"
   CHECK_MESSAGE(has(f.out, "\nsex=female "), f.out);
   CHECK_MESSAGE(has(f.out, "\nmissing values in the file: age 1\n"), f.out);
   CHECK_MESSAGE(has(f.out, "\nafter transforms: [3] f32, from 0 to "), f.out);
+}
+
+TEST_CASE("classes far above the number of samples are counted, not listed") {
+  const Folder folder;
+  folder.write("x", npy<float>("<f4", "(2, 1)", {0, 1}));
+  folder.write("y", npy<int32_t>("<i4", "(2,)", {3, 300'000'000}));
+  const Dataset d = load("npy", "{inputs: x, targets: y}", Split::train, folder.path());
+  std::string text, json;
+  const size_t grown = peak_growth([&] {
+    const DataSummary s = summarize(d, {}, 10);
+    text = data_text("training", d, s, {.columns = 80, .ascii = true});
+    json = data_json("training", d, s).dump();
+  });
+  CHECK(grown < kHostileBytes);
+  CHECK_MESSAGE(has(text, "and 299999999 more classes; the rarest is 0 with 0 samples"), text);
+  CHECK_MESSAGE(has(json, R"({"name": "300000000", "samples": 1})"), json);
+  CHECK_FALSE(has(json, R"("name": "4")"));
 }
 
 TEST_CASE("data says that the sampler is weighted, and how many samples an epoch draws") {
@@ -113,7 +132,9 @@ TEST_CASE("the text of a data set fits into the columns of the terminal") {
   d.description = "csv: 2000 x [60] f32, 50 classes, from a file";
   DataSummary s;
   s.samples = s.read = 2000;
-  for (int64_t c = 0; c < 50; ++c) s.classes.push_back(1000 * (c + 1));
+  s.classes = ClassCounts(50);
+  for (int64_t c = 0; c < 50; ++c)
+    for (int64_t i = 0; i < 1000 * (c + 1); ++i) s.classes.add(c);
   for (int i = 0; i < 60; ++i) {
     s.inputs.push_back({.name = "a column with a long name", .range = {}});
     for (const double x : {-1.2345e-20, 1.2345e20}) s.inputs.back().range.add(x);

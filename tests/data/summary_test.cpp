@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include <doctest/doctest.h>
 
@@ -32,7 +33,7 @@ TEST_CASE("columns have their names, classes their counts, missing fields their 
   const DataSummary all = summarize(d, {}, 1);
   CHECK(all.samples == 4);
   CHECK(all.read == 4);
-  CHECK(all.classes == std::vector<int64_t>{1, 3});
+  CHECK(all.classes.occurring() == std::map<int64_t, int64_t>{{0, 1}, {1, 3}});
   REQUIRE(all.inputs.size() == 3);
   CHECK(all.inputs[0].name == "a");
   CHECK(all.inputs[0].range.mean() == 3);
@@ -43,7 +44,7 @@ TEST_CASE("columns have their names, classes their counts, missing fields their 
   const std::vector<uint32_t> rows{1, 3};
   const DataSummary some = summarize(d, rows, 1);
   CHECK(some.samples == 2);
-  CHECK(some.classes == std::vector<int64_t>{1, 1});
+  CHECK(some.classes.occurring() == std::map<int64_t, int64_t>{{0, 1}, {1, 1}});
   CHECK(some.inputs[0].range.max() == 5);
 }
 
@@ -67,7 +68,22 @@ TEST_CASE("of samples that are read one by one some are read") {
   CHECK(s.inputs[1].name == "channel 1");
   CHECK(s.inputs[1].range.max() == 90);
   CHECK(s.ignored == 1);
-  CHECK(s.classes == std::vector<int64_t>{99});
+  CHECK(s.classes.samples(0) == 99);
+}
+
+TEST_CASE("a large label takes no memory for the classes below it") {
+  ClassCounts counts(300'000'001);
+  for (const int64_t c : {7, 300'000'000, 7, 0}) counts.add(c);
+  CHECK(counts.samples(7) == 2);
+  CHECK(counts.samples(8) == 0);
+  CHECK(counts.occurring().size() == 3);
+  CHECK(counts.rarest() == 1);
+  const Folder folder;
+  folder.write("x", npy<float>("<f4", "(2, 1)", {0, 1}));
+  folder.write("y", npy<int32_t>("<i4", "(2,)", {3, 300'000'000}));
+  const Dataset d = load("npy", "{inputs: x, targets: y}", Split::train, folder.path());
+  const DataSummary s = summarize(d, {}, 10);
+  CHECK(s.classes.classes() == 300'000'001);
 }
 
 TEST_CASE("values of targets and tokens") {
@@ -79,7 +95,7 @@ TEST_CASE("values of targets and tokens") {
   CHECK(s.tokens_used == 3);
   CHECK(s.inputs[0].name == "all numbers");
   CHECK(s.inputs[0].range.max() == 4);
-  CHECK(s.classes.empty());
+  CHECK(s.classes.classes() == 0);
   REQUIRE(s.targets.size() == 1);
   CHECK(s.targets[0].range.mean() == 11);
 }
