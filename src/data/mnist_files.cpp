@@ -23,12 +23,13 @@ Dataset load_mnist_files(const std::string& name, const MnistFiles& settings,
       find_files(name, settings.path, query.folder, names_of(query.split));
   Dataset d;
   d.classes = 10;
-  d.inputs = with_channel(read_idx(files[0]));
-  if (d.inputs.desc.dtype != DType::u8 || d.inputs.sample() != Shape{1, 28, 28})
+  const TensorDesc images = read_idx_header(files[0]);
+  if (images.dtype != DType::u8 || images.shape != Shape{images.shape[0], 28, 28})
     fail(Fault::data, "{} is not a file of {}: it holds {} {}, where [N, 28, 28] u8 was expected",
-         files[0], name, d.inputs.desc.shape.str(), name_of(d.inputs.desc.dtype));
+         files[0], name, images.shape.str(), name_of(images.dtype));
+  check_counts({.desc = images}, files[0], {.desc = read_idx_header(files[1])}, files[1]);
   d.targets = as_classes(read_idx(files[1]), d.classes, files[1], query.ignore_index);
-  check_counts(d.inputs, files[0], d.targets, files[1]);
+  d.inputs = with_channel(read_idx(files[0]));
   const std::string folder_path = std::filesystem::path(files[0]).parent_path().string();
   if (settings.path.empty()) d.found_in = std::filesystem::absolute(folder_path).lexically_normal();
   d.description = describe(name, d, folder_path);

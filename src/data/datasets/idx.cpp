@@ -50,9 +50,10 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
     const std::string train = paths_of(c, Split::train).labels;
     as_classes(read_idx(train), d.classes, train, query.ignore_index);
   }
-  d.inputs = with_channel(read_idx(paths.images));
+  check_counts({.desc = read_idx_header(paths.images)}, paths.images,
+               {.desc = read_idx_header(paths.labels)}, paths.labels);
   d.targets = as_classes(read_idx(paths.labels), d.classes, paths.labels, query.ignore_index);
-  check_counts(d.inputs, paths.images, d.targets, paths.labels);
+  d.inputs = with_channel(read_idx(paths.images));
   d.description = describe("idx", d, paths.images);
   return d;
 }

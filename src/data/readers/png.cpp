@@ -43,7 +43,7 @@ class Png {
     if ((type & PNG_COLOR_MASK_COLOR) == 0 && !grey16_) png_set_gray_to_rgb(png_);
     if (!grey16_) png_set_strip_16(png_);
     png_set_strip_alpha(png_);
-    png_set_interlace_handling(png_);
+    passes_ = png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
     return true;
   }
@@ -52,9 +52,20 @@ class Png {
   size_t row_bytes() const { return png_get_rowbytes(png_, info_); }
   bool grey16() const { return grey16_; }  // rows have two bytes per pixel, the upper one first
 
-  bool pixels(uint8_t** rows) {
+  // end: where the data of the pixels end. libpng inflates whatever follows the last row, which may be
+  // a thousand times as large, so no more is accepted than rows may need.
+  bool pixels(uint8_t** rows, const std::byte* end) {
     if (setjmp(back_) != 0) return false;  // NOLINT(cert-err52-cpp)
-    png_read_image(png_, rows);
+    const auto most_of = [&](uint64_t count) { return count * (row_bytes() + 1) * 9 / 8 + 4096; };
+    for (int pass = 0; pass < passes_; ++pass)
+      for (uint64_t y = 0; y < height(); ++y) {
+        const uint64_t left = static_cast<uint64_t>(std::max<std::ptrdiff_t>(0, end - rest_.data()));
+        // The last row of an interlaced image may be the one before.
+        const uint64_t to_come = pass + 1 == passes_ ? std::min<uint64_t>(height() - y, 2) : height();
+        if ((y == 0 || height() - y <= 2) && left > most_of(y == 0 ? height() : to_come))
+          png_error(png_, "data of pixels go on after the last row");
+        png_read_row(png_, rows[y], nullptr);
+      }
     png_read_end(png_, nullptr);
     return true;
   }
@@ -77,9 +88,24 @@ class Png {
   std::jmp_buf back_{};
   char message_[200] = {};
   bool grey16_ = false;
+  int passes_ = 1;
   png_structp png_;
   png_infop info_;
 };
+
+// Where the last IDAT chunk ends.
+const std::byte* end_of_pixels(std::span<const std::byte> bytes) {
+  constexpr size_t kSignature = 8, kChunkHead = 8, kChunkRest = 4;
+  const std::byte* out = bytes.data();
+  for (size_t at = kSignature; bytes.size() - std::min(at, bytes.size()) >= kChunkHead;) {
+    uint64_t length = 0;
+    for (size_t i = 0; i < 4; ++i) length = length << 8 | std::to_integer<uint64_t>(bytes[at + i]);
+    const bool pixels = std::memcmp(&bytes[at + 4], "IDAT", 4) == 0;
+    at += std::min<uint64_t>(kChunkHead + length + kChunkRest, bytes.size() - at);
+    if (pixels) out = bytes.data() + at;
+  }
+  return out;
+}
 
 // PIL reads 16-bit gray as integers and clips them to 255. Works in place, from the end.
 void widen_grey16(uint8_t* row, int64_t width) {
@@ -98,7 +124,7 @@ Image decode_png(std::span<const std::byte> bytes, const std::string& path) {
   require(png.row_bytes() == (png.grey16() ? row / 3 * 2 : row), "libpng gives whole pixels");
   std::vector<uint8_t*> rows;
   for (size_t y = 0; y < png.height(); ++y) rows.push_back(image.pixels.data() + y * row);
-  if (!png.pixels(rows.data())) damaged_image(path, "PNG", png.why());
+  if (!png.pixels(rows.data(), end_of_pixels(bytes))) damaged_image(path, "PNG", png.why());
   if (png.grey16())
     for (uint8_t* each : rows) widen_grey16(each, image.width);
   return image;

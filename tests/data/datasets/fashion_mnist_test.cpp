@@ -26,7 +26,7 @@ TEST_CASE("fashion_mnist: files that do not fit are refused") {
   folder.write("t10k-labels-idx1-ubyte", idx_header(0x08, {1}) + "\x01");
   CHECK(has(why(folder), "holds 2 samples, but"));
   folder.write("t10k-images-idx3-ubyte", idx_bytes({2, 32, 32}));
-  CHECK(has(why(folder), "is not a file of fashion_mnist: it holds [2, 1, 32, 32] u8"));
+  CHECK(has(why(folder), "is not a file of fashion_mnist: it holds [2, 32, 32] u8"));
 }
 
 TEST_CASE("fashion_mnist: not there") {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include <doctest/doctest.h>
+#include <zlib.h>
 
 #include "../datasets/loading.h"
 #include "../peak_growth.h"
@@ -106,6 +107,30 @@ TEST_CASE("images that are damaged, cut short or lie are refused by name") {
   for (const size_t at : {frame + 5, frame + 7}) huge.replace(at, 2, "\xea\x60");
   CHECK(
       has(why(huge), "its header announces 60000 x 60000 pixels, which its 898 bytes can't hold"));
+}
+
+TEST_CASE("PNG data that go on after the last row are not decompressed") {
+  if (skip_without(reads_png(), "libpng")) return;
+  const auto chunk = [](const std::string& typed) {
+    const auto sum = crc32(0, reinterpret_cast<const Bytef*>(typed.data()),
+                           static_cast<uInt>(typed.size()));
+    return big_endian(typed.size() - 4, 4) + typed + big_endian(sum, 4);
+  };
+  // A gray image of 10 x 10 pixels, in whose data `surplus` zeros follow the rows.
+  const auto png = [&](size_t surplus) {
+    const std::string rows(size_t{10} * 11 + surplus, '\0');
+    uLongf size = compressBound(rows.size());
+    std::string packed(size, '\0');
+    compress(reinterpret_cast<Bytef*>(packed.data()), &size,
+             reinterpret_cast<const Bytef*>(rows.data()), rows.size());
+    packed.resize(size);
+    return "\x89PNG\r\n\x1a\n" +
+           chunk("IHDR" + big_endian(10, 4) + big_endian(10, 4) + std::string("\x08\0\0\0\0", 5)) +
+           chunk("IDAT" + packed) + chunk("tEXt" + std::string(20000, 'x')) + chunk("IEND");
+  };
+  CHECK(decoded(png(0)).width == 10);
+  CHECK(data_error([&] { decoded(png(size_t{64} << 20)); }).starts_with(
+      "x.img cannot be read as PNG: data of pixels go on after the last row"));
 }
 
 // Whether this build reads the files of a subfolder of image_kinds.
