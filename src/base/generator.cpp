@@ -1,6 +1,7 @@
 #include "base/generator.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -78,13 +79,23 @@ void normal_block(float* d, float mean, float sd) {
 // A float in [0, 1) from the low 24 bits.
 float unit_float(uint32_t word) { return static_cast<float>(word & 0xffffffU) * 0x1p-24F; }
 
-// Forward Fisher-Yates shuffle.
+// Forward Fisher-Yates shuffle. Partners of several elements are drawn before any is swapped, so that
+// the cache lines of large permutations arrive side by side.
 template <class Index>
 void permute(Generator& g, std::span<Index> out) {
   require(out.size() <= Generator::kMaxPermutation, "randperm of too many elements");
   std::iota(out.begin(), out.end(), Index{0});
   const auto size = static_cast<uint32_t>(out.size());
-  for (uint32_t i = 0; i + 1 < size; ++i) std::swap(out[i], out[i + g.next() % (size - i)]);
+  constexpr uint32_t kAhead = 64;
+  std::array<uint32_t, kAhead> partner;
+  for (uint32_t i = 0; i + 1 < size;) {
+    const uint32_t count = std::min(kAhead, size - 1 - i);
+    for (uint32_t k = 0; k < count; ++k) {
+      partner[k] = i + k + g.next() % (size - i - k);
+      __builtin_prefetch(&out[partner[k]], 1);
+    }
+    for (uint32_t k = 0; k < count; ++k, ++i) std::swap(out[i], out[partner[k]]);
+  }
 }
 
 }  // namespace

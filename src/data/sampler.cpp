@@ -1,8 +1,9 @@
 #include "data/sampler.h"
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <numeric>
+#include <unordered_map>
 
 #include "base/fail.h"
 #include "data/dataset.h"
@@ -44,23 +45,42 @@ WeightedDraws::WeightedDraws(std::span<const double> weights) {
   require(sum > 0, "some positive weight");
   for (double& c : cumulative_) c /= sum;
   cumulative_.back() = 1;
+  begin_.reserve(cumulative_.size() + 2);
+  for (size_t i = 0; i < cumulative_.size(); ++i)
+    begin_.resize(std::max(begin_.size(), bucket(cumulative_[i]) + 1), static_cast<uint32_t>(i));
+  begin_.resize(cumulative_.size() + 2, static_cast<uint32_t>(cumulative_.size() - 1));
 }
 
 Order WeightedDraws::order(Generator& generator) const {
-  Order out{.indices = std::vector<uint32_t>(cumulative_.size())};
-  std::vector<uint32_t> drawn(cumulative_.size());
-  out.repeats.reserve(cumulative_.size());
-  for (uint32_t& index : out.indices) {
-    index = static_cast<uint32_t>(std::ranges::lower_bound(cumulative_, generator.next_double()) -
-                                  cumulative_.begin());
-    out.repeats.push_back(drawn[index]++);
+  // Several draws at a time, so that the cache lines of large sets arrive side by side.
+  constexpr size_t kAhead = 64;
+  std::array<double, kAhead> draws{};
+  const size_t samples = cumulative_.size();
+  Order out{.indices = std::vector<uint32_t>(samples), .repeats = std::vector<uint32_t>(samples)};
+  std::vector<uint32_t> drawn(samples);
+  for (size_t done = 0; done < samples;) {
+    const size_t count = std::min(kAhead, samples - done);
+    for (size_t k = 0; k < count; ++k) {
+      draws[k] = generator.next_double();
+      __builtin_prefetch(&begin_[bucket(draws[k])]);
+    }
+    for (size_t k = 0; k < count; ++k) __builtin_prefetch(&cumulative_[begin_[bucket(draws[k])]]);
+    for (size_t k = 0; k < count; ++k) {
+      const auto at = begin_.begin() + static_cast<std::ptrdiff_t>(bucket(draws[k]));
+      const auto first = cumulative_.begin() + at[0], last = cumulative_.begin() + at[1];
+      const auto index = static_cast<uint32_t>(std::lower_bound(first, last, draws[k]) -
+                                               cumulative_.begin());
+      out.indices[done + k] = index;
+      __builtin_prefetch(&drawn[index], 1);
+    }
+    for (size_t k = 0; k < count; ++k, ++done) out.repeats[done] = drawn[out.indices[done]]++;
   }
   return out;
 }
 
 std::vector<double> class_weights(std::span<const int32_t> labels, std::span<const uint32_t> rows) {
   std::vector<double> out(rows.empty() ? labels.size() : rows.size());
-  std::map<int32_t, double> counts;
+  std::unordered_map<int32_t, double> counts;
   const auto label = [&](size_t i) { return labels[rows.empty() ? i : rows[i]]; };
   for (size_t i = 0; i < out.size(); ++i) ++counts[label(i)];
   for (size_t i = 0; i < out.size(); ++i) out[i] = 1 / counts[label(i)];

@@ -39,7 +39,14 @@ class WeightedDraws {
   Order order(Generator& generator) const;
 
  private:
+  size_t bucket(double x) const {
+    return static_cast<size_t>(x * static_cast<double>(cumulative_.size()));
+  }
+
   std::vector<double> cumulative_;  // the last is 1
+  // For each bucket, the first index whose cumulative weight is in it or in a later one: a draw in
+  // the bucket searches from there to where the next bucket begins (Chen and Asau, 1974).
+  std::vector<uint32_t> begin_;
 };
 
 // The weight of each sample: 1 / the number of samples of its class, so that all classes that occur
