@@ -269,7 +269,7 @@ void apply_patterns(const Spec& spec, Graph& graph, Diagnostics& d) {
   if (spec.freeze.empty() && spec.no_decay.empty() && spec.parameter_groups.empty()) return;
   const NamedParameters parameters(spec, graph);
   check_patterns(spec, parameters, d);
-  const std::vector<bool> frozen = parameters.matching(spec.freeze);
+  const std::vector<bool> frozen = parameters.marked(spec.freeze);
   for (size_t i = 0; i < frozen.size(); ++i)
     if (frozen[i]) graph.values[static_cast<size_t>(graph.parameters[i])].trainable = false;
 }

@@ -1,6 +1,7 @@
 #include "layers/parameter_pattern.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -82,29 +83,54 @@ NamedParameters::NamedParameters(const Spec& spec, const Graph& graph) {
     const std::string& name = graph[p].name;
     parameters_.push_back({.name = name, .norm = norms.contains(name.substr(0, name.rfind('.')))});
   }
+  by_name_.resize(parameters_.size());
+  std::iota(by_name_.begin(), by_name_.end(), size_t{0});
+  std::ranges::sort(by_name_, {}, [this](size_t i) -> const auto& { return parameters_[i].name; });
 }
 
-bool NamedParameters::matches(std::string_view pattern, const Parameter& parameter) const {
-  const std::string_view name = parameter.name;
-  if (pattern == "bias") return name.ends_with("bias");
-  if (pattern == "norm") return parameter.norm;
-  if (pattern.find_first_of(kWildcards) != pattern.npos) return glob_matches(pattern, name);
-  return name.starts_with(pattern) &&
-         (name.size() == pattern.size() || name[pattern.size()] == '.');
+template <class Accepts>
+void NamedParameters::find(std::string_view prefix, std::vector<size_t>& out,
+                           Accepts&& accepts) const {
+  const auto name = [this](size_t i) { return std::string_view(parameters_[i].name); };
+  for (auto at = std::ranges::lower_bound(by_name_, prefix, {}, name);
+       at != by_name_.end() && name(*at).starts_with(prefix); ++at)
+    if (accepts(parameters_[*at])) out.push_back(*at);
 }
 
-std::vector<bool> NamedParameters::matching(std::string_view pattern) const {
-  std::vector<bool> out;
-  for (const Parameter& p : parameters_) out.push_back(!pattern.empty() && matches(pattern, p));
+std::vector<size_t> NamedParameters::matching(std::string_view pattern) const {
+  std::vector<size_t> out;
+  const size_t wildcard = pattern.find_first_of(kWildcards);
+  if (pattern.empty()) return out;
+  if (pattern == "bias") {
+    find("", out, [](const Parameter& p) { return p.name.ends_with("bias"); });
+  } else if (pattern == "norm") {
+    find("", out, [](const Parameter& p) { return p.norm; });
+  } else if (wildcard != pattern.npos) {
+    find(pattern.substr(0, wildcard), out,
+         [&](const Parameter& p) { return glob_matches(pattern, p.name); });
+  } else {
+    find(pattern, out, [&](const Parameter& p) { return p.name == pattern; });
+    find(std::string(pattern) + ".", out, [](const Parameter&) { return true; });
+  }
+  std::ranges::sort(out);
   return out;
 }
 
-std::vector<bool> NamedParameters::matching(const Patterns& patterns) const {
-  std::vector<bool> out(parameters_.size());
+std::vector<size_t> NamedParameters::matching(const Patterns& patterns) const {
+  std::vector<size_t> out;
   for (const Located<std::string>& pattern : patterns) {
-    const std::vector<bool> more = matching(pattern.value);
-    for (size_t i = 0; i < out.size(); ++i) out[i] = out[i] || more[i];
+    const std::vector<size_t> more = matching(pattern.value);
+    out.insert(out.end(), more.begin(), more.end());
   }
+  std::ranges::sort(out);
+  const auto again = std::ranges::unique(out);
+  out.erase(again.begin(), again.end());
+  return out;
+}
+
+std::vector<bool> NamedParameters::marked(const Patterns& patterns) const {
+  std::vector<bool> out(parameters_.size());
+  for (const size_t i : matching(patterns)) out[i] = true;
   return out;
 }
 
@@ -136,8 +162,7 @@ std::string NamedParameters::advice(const std::string& pattern) const {
 void NamedParameters::check(const Patterns& patterns, Diagnostics& d) const {
   for (const Located<std::string>& pattern : patterns) {
     if (d.full()) return;
-    const std::vector<bool> found = matching(pattern.value);
-    if (std::ranges::find(found, true) == found.end())
+    if (matching(pattern.value).empty())
       d.error(pattern.where, fmt::format("no parameter matches '{:.60}'; {}", pattern.value,
                                          advice(pattern.value)));
   }

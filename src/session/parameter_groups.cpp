@@ -75,10 +75,8 @@ std::vector<const ParameterGroupSpec*> entries_of(const Spec& spec, const Compil
                                                   const NamedParameters& named, Diagnostics& d) {
   std::vector<const ParameterGroupSpec*> out(model.graph.parameters.size());
   for (const ParameterGroupSpec& group : spec.parameter_groups) {
-    const std::vector<bool> matched = named.matching(group.match);
     bool told = false;
-    for (size_t p = 0; p < out.size(); ++p) {
-      if (!matched[p]) continue;
+    for (const size_t p : named.matching(group.match)) {
       if (out[p] && !told)
         d.error(group.where,
                 fmt::format("'{}' is in this parameter group and in the one on line {}; as in "
@@ -144,7 +142,7 @@ ParameterGroups parameter_groups_of(const RunSettings& settings, const SessionBa
   const std::any& given = spec.optimizer.settings;
   const NamedParameters named(spec, model.graph);
   const auto entries = entries_of(spec, model, named, d);
-  const std::vector<bool> undecayed = named.matching(spec.no_decay);
+  const std::vector<bool> undecayed = named.marked(spec.no_decay);
   const double factor = lr_factor(spec, batches);
   const double own_decay = optimizer.weight_decay(given).value_or(0);
   ParameterGroups out;

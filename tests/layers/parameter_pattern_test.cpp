@@ -25,10 +25,9 @@ std::string matched(std::string_view pattern) {
   const Graph graph =
       build_graph(text.spec, {.input = real({4, 5, 6}), .loss = false, .differentiate = false}, d);
   REQUIRE_MESSAGE(d.ok(), d.render());
-  const std::vector<bool> found = NamedParameters(text.spec, graph).matching(pattern);
   std::string out;
-  for (size_t i = 0; i < found.size(); ++i)
-    if (found[i]) out += (out.empty() ? "" : " ") + graph[graph.parameters[i]].name;
+  for (const size_t i : NamedParameters(text.spec, graph).matching(pattern))
+    out += (out.empty() ? "" : " ") + graph[graph.parameters[i]].name;
   return out;
 }
 
