@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
+#include <map>
 #include <numeric>
+#include <queue>
 
 #include "base/checked.h"
 #include "base/units.h"
@@ -147,31 +150,69 @@ std::vector<bool> within_a_part(const Program& p, const std::vector<ValueId>& vi
   return out;
 }
 
+// The bytes of an arena that no value uses at an instant that only moves forward.
+class FreeSpace {
+ public:
+  // Frees what was taken by values whose last use is before `now`.
+  void advance(size_t now) {
+    while (!taken_.empty() && taken_.top().last < now) {
+      const Taken gone = taken_.top();
+      taken_.pop();
+      release(gone.begin, gone.end);
+    }
+  }
+
+  // Takes the lowest `size` bytes that are free; returns where they begin.
+  size_t take(size_t size, size_t last) {
+    auto gap = gaps_.begin();
+    while (gap->second - gap->first < size) ++gap;
+    const size_t begin = gap->first, end = (Checked(begin) + size).size();
+    const size_t gap_end = gap->second;
+    gaps_.erase(gap);
+    if (end < gap_end) gaps_.emplace(end, gap_end);
+    taken_.push({.last = last, .begin = begin, .end = end});
+    return begin;
+  }
+
+ private:
+  struct Taken {
+    size_t last, begin, end;
+    bool operator<(const Taken& other) const { return last > other.last; }  // the first one on top
+  };
+
+  void release(size_t begin, size_t end) {
+    auto next = gaps_.lower_bound(end);
+    if (next != gaps_.begin())
+      if (const auto before = std::prev(next); before->second == begin) {
+        begin = before->first;
+        gaps_.erase(before);
+      }
+    if (next != gaps_.end() && next->first == end) {
+      end = next->second;
+      gaps_.erase(next);
+    }
+    gaps_.emplace(begin, end);
+  }
+
+  std::map<size_t, size_t> gaps_{{0, std::numeric_limits<size_t>::max()}};  // begin to end
+  std::priority_queue<Taken> taken_;
+};
+
 // Assigns offsets to the values `which`, in order of their first use. Each gets the lowest offset
 // that is free during its lifetime. Returns the size of the arena in bytes.
 size_t locate_in(Program& p, Arena arena, int stage, const std::vector<Lifetime>& life,
                  const std::vector<ValueId>& which) {
-  struct Block {
-    size_t begin, end;
-    Lifetime life;
-  };
-  std::vector<Block> blocks;  // sorted by begin
+  FreeSpace space;
   size_t top = 0;
   for (ValueId v : which) {
     const Lifetime& mine = life[static_cast<size_t>(v)];
     const size_t copies =
         p.batch_scaling[static_cast<size_t>(v)] == BatchScaling::shard ? p.rows.shards.size() : 1;
     const size_t size = (Checked(p.shard_stride(v)) * copies).size();
-    size_t at = 0;
-    for (const Block& b : blocks) {
-      if (b.life.last < mine.first || mine.last < b.life.first) continue;
-      if (at <= b.begin && size <= b.begin - at) break;
-      at = std::max(at, b.end);
-    }
-    const Block block{.begin = at, .end = (Checked(at) + size).size(), .life = mine};
-    blocks.insert(std::ranges::upper_bound(blocks, at, {}, &Block::begin), block);
+    space.advance(mine.first);
+    const size_t at = space.take(size, mine.last);
     p.location[static_cast<size_t>(v)] = {.arena = arena, .offset = at, .stage = stage};
-    top = std::max(top, block.end);
+    top = std::max(top, at + size);
   }
   return top;
 }
