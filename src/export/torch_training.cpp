@@ -104,7 +104,8 @@ class TrainingText {
     call.expression("num_replicas", f_.ddp ? "RANKS" : "1");
     call.expression("rank", f_.ddp ? "rank" : "0").key("shuffle", spec_.data.shuffle, true);
     if (f_.ddp)
-      call.key("drop_last", spec_.data.drop_last, false);
+      call.key("seed", spec_.data.sampler_seed, int64_t{0})
+          .key("drop_last", spec_.data.drop_last, false);
     else
       call.expression("seed", "SEED");
     return call.str();

@@ -58,7 +58,8 @@ struct DataSpec {
   bool reshuffle =
       true;  // false: all epochs use the first epoch's order (DistributedSampler without set_epoch)
   std::string sampler;     // weighted: draws with replacement; empty: each sample once
-  bool drop_last = false;  // omit a smaller last batch
+  int64_t sampler_seed = 0;  // of DistributedSampler, where each replica has its own order
+  bool drop_last = false;    // omit a smaller last batch
   bool pad = false;   // ddp: repeat samples so that all ranks have the same number, as in PyTorch
   int64_t limit = 0;  // use only the first samples; 0: all
   Span where;

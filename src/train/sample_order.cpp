@@ -34,13 +34,16 @@ Order make_order(RankState& rank, int64_t epoch) {
                       reproducible_order(s.data.train_samples(), data.shuffle, seed, epoch_index));
   }
   if (topology.per_replica_sampling) {
-    // As with DistributedSampler, the seed is 0 whatever torch.manual_seed was.
+    // As with DistributedSampler, whatever torch.manual_seed was.
+    const auto sampler_seed = static_cast<uint64_t>(data.sampler_seed);
     draw_base_seed(rank.generator);
     const int replica = topology.replica(rank.number() * topology.workers_per_rank());
     const SampleAssignment& assignment = s.batches.train->assignment();
     return of_samples(s,
-                      draws ? share_of(drawn_order(*draws, epoch_index), assignment, replica)
-                            : distributed_order(assignment, replica, data.shuffle, 0, epoch_index));
+                      draws
+                          ? share_of(drawn_order(*draws, sampler_seed + epoch_index), assignment, replica)
+                          : distributed_order(assignment, replica, data.shuffle, sampler_seed,
+                                              epoch_index));
   }
   const bool kept = data.shuffle && !data.reshuffle;
   Order order;

@@ -588,6 +588,8 @@ TEST_CASE("weighted draws: PyTorch's sampler, or each rank's share of an order")
   CHECK(contains(ddp,
                  "    sampler = WeightedShare(weights, num_replicas=RANKS, rank=rank, "
                  "drop_last=True)\n"));
+  CHECK(contains(program("dataset: images, sampler_seed: 3", "parallel: ddp\n"),
+                 "    sampler = WeightedShare(weights, num_replicas=RANKS, rank=rank, seed=3)\n"));
   CHECK(contains(ddp, "class WeightedShare(DistributedSampler):\n"));
   CHECK(contains(ddp, "import DataLoader, DistributedSampler, TensorDataset\n"));
   CHECK(contains(ddp, "        sampler.set_epoch(epoch)\n"));

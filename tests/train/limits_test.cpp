@@ -49,6 +49,22 @@ TEST_CASE("sizes whose product is no number are refused") {
 }
 
 // The losses of the PyTorch program that `dptrain export` writes of this spec (torch 2.13): its
+TEST_CASE("orders of ddp come from data.sampler_seed, those of other modes from seed") {
+  const auto losses = [](const std::string& mode, const std::string& more) {
+    const std::string spec =
+        "data: {dataset: {synthetic_images: {samples: 40, shape: [1, 4, 4]}}, transforms: "
+        "[to_tensor], batch_size: 8}\nmodel: [flatten, {linear: 10}]\nloss: cross_entropy\n"
+        "optimizer: {sgd: 0.1}\nepochs: 1\ncores: 1\nparallel: " +
+        mode;
+    return run_spec(spec, {more}).losses();
+  };
+  const std::string sampler = "data.sampler_seed=5", none = "data.sampler_seed=0";
+  CHECK(losses("ddp\ndevices: 2\n", sampler) != losses("ddp\ndevices: 2\n", none));
+  CHECK(losses("single\n", sampler) == losses("single\n", none));
+  const std::string shards = "ddp\ndevices: 2\nreproducible: 2\n";
+  CHECK(losses(shards, sampler) == losses(shards, none));
+}
+
 // DataLoader draws the seed of its workers from the generator of the masks, whatever its sampler.
 TEST_CASE("torch's masks, in the order of reproducible runs") {
   const Ran ran = run_spec(kSpec, {"random=torch", "reproducible=2"});
