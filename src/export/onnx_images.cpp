@@ -2,6 +2,7 @@
 // extents that an image has: one or two.
 #include <algorithm>
 #include <any>
+#include <limits>
 
 #include "export/onnx_graph.h"
 #include "graph/attrs.h"
@@ -54,13 +55,35 @@ void convolution(OnnxGraph& to, const GraphNode& n) {
   to.set(n.out[0], to.add("Conv", inputs_of(to, n), std::move(attributes)));
 }
 
+// PyTorch's output_padding is padding that is cut off less, and zeros where it is larger than that:
+// onnxruntime refuses one that is not smaller than the stride.
 void convolution_transpose(OnnxGraph& to, const GraphNode& n) {
   const auto& s = settings<Convolution>(n);
   const Shape& x = to.shape(n.in[0]);
-  std::vector<OnnxAttribute> attributes = window_attributes(s.window, x);
+  Window w = s.window;
+  Pair zeros{};
+  for (size_t i = 0; i < 2; ++i) {
+    zeros[i] = std::max<int64_t>(0, s.output_padding[i] - w.behind[i]);
+    w.behind[i] = std::max<int64_t>(0, w.behind[i] - s.output_padding[i]);
+  }
+  std::vector<OnnxAttribute> attributes = window_attributes(w, x);
   attributes.push_back({"group", s.groups});
-  attributes.push_back({"output_padding", of_image(s.output_padding, x)});
-  to.set(n.out[0], to.add("ConvTranspose", inputs_of(to, n), std::move(attributes)));
+  std::vector<std::string> inputs = inputs_of(to, n);
+  if (zeros == Pair{}) return to.set(n.out[0], to.add("ConvTranspose", inputs, attributes));
+  std::string bias;
+  if (inputs.size() > 2) {
+    bias = inputs.back();
+    inputs.pop_back();
+  }
+  std::string y = to.add("ConvTranspose", inputs, attributes);
+  const std::vector<int64_t> outside(static_cast<size_t>(x.rank()) - of_image(zeros, x).size());
+  const std::vector<int64_t> none(static_cast<size_t>(x.rank()));
+  y = to.add("Pad", {y, to.integers(both(none, both(outside, of_image(zeros, x))))});
+  if (!bias.empty()) {
+    const std::vector<int64_t> over_channels = both({1, -1}, of_image({1, 1}, x));
+    y = to.add("Add", {y, to.add("Reshape", {bias, to.integers(over_channels)})});
+  }
+  to.set(n.out[0], y);
 }
 
 // The window with as much padding behind as its positions need. ONNX's ceil_mode has one position
@@ -76,8 +99,18 @@ Window with_reached_padding(Window w, const Shape& x, const Shape& y) {
 
 void max_pool(OnnxGraph& to, const GraphNode& n) {
   const Shape& x = to.shape(n.in[0]);
-  const Window w = with_reached_padding(settings<Pool>(n).window, x, to.shape(n.out[0]));
-  to.set(n.out[0], to.add("MaxPool", {to[n.in[0]]}, window_attributes(w, x)));
+  Window w = with_reached_padding(settings<Pool>(n).window, x, to.shape(n.out[0]));
+  std::string padded = to[n.in[0]];
+  // onnxruntime refuses padding that is not smaller than the kernel.
+  if (w.behind[0] >= w.kernel[0] || w.behind[1] >= w.kernel[1]) {
+    const std::vector<int64_t> outside(static_cast<size_t>(x.rank()) - of_image(w.before, x).size());
+    const std::vector<int64_t> pads =
+        both(both(outside, of_image(w.before, x)), both(outside, of_image(w.behind, x)));
+    const std::string lowest = to.number(-std::numeric_limits<double>::infinity());
+    padded = to.add("Pad", {padded, to.integers(pads), lowest});
+    w.before = w.behind = {};
+  }
+  to.set(n.out[0], to.add("MaxPool", {padded}, window_attributes(w, x)));
 }
 
 // What PyTorch divides the sum of a window by.
@@ -262,7 +295,7 @@ void fold_depth(OnnxGraph& to, const GraphNode& n) {
   const int64_t positions = y[0] / x[0], kernel = w.kernel[0], depth = x[2];
   std::string volume =
       to.add("Reshape", {to[n.in[0]], to.integers({-1, positions, x[1], kernel, x[3], x[4]})});
-  if (kernel == 1 && positions == depth) {
+  if (kernel == 1 && positions == depth && w.stride[0] == 1 && w.before[0] == 0) {
     volume = to.add("Transpose", {volume}, {{"perm", std::vector<int64_t>{0, 2, 1, 3, 4, 5}}});
   } else {
     std::vector<float> taps(static_cast<size_t>(positions * kernel * depth));
