@@ -51,6 +51,8 @@ constexpr Names kSlurm = {.launcher = "SLURM",
                           .nodes = "SLURM_NNODES",
                           .node = "SLURM_NODEID"};
 
+constexpr std::string_view kPortNumbers = "a port: a number from 1 to 65535";
+
 class Reader {
  public:
   explicit Reader(const Environment& get) : get_(get) {}
@@ -68,8 +70,8 @@ class Reader {
     int number = -1;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (error != std::errc() || end != value.data() + value.size() || number < 0)
-      fail(Fault::spec, "the environment has {}={}, which is not a valid rank or number of ranks",
-           name, value);
+      fail(Fault::spec, "the environment has {}={}, which is not {}", name, value,
+           name == "MASTER_PORT" ? kPortNumbers : "a whole number from 0");
     return number;
   }
 
@@ -182,7 +184,7 @@ Master named_master(const std::string& text) {
 int master_port(const Reader& env, int otherwise) {
   const int port = env.number("MASTER_PORT").value_or(otherwise);
   if (port < 1 || port > 65535)
-    fail(Fault::spec, "the environment has MASTER_PORT={}, which is not a port", port);
+    fail(Fault::spec, "the environment has MASTER_PORT={}, which is not {}", port, kPortNumbers);
   return port;
 }
 
