@@ -136,28 +136,31 @@ void ReservedSpace::release() noexcept {
   if (fd_ >= 0 && ::ftruncate(fd_, 0) != 0) errno = 0;
 }
 
-void write_file(Disk& disk, const std::string& path,
-                std::span<const std::span<const std::byte>> parts) {
+void write_file(Disk& disk, const std::string& path, std::span<const BytesToWrite> parts) {
   // The process id keeps two processes that write the same path apart: exports take no lock.
   const std::string made = fmt::format("{}.{}", aside(path), ::getpid());
   try {
     if (disk.remove(made) != 0) fail_writing(path);
     Open file(disk, disk.create(made), path);
-    for (const auto& part : parts) file.write(part);
+    for (const BytesToWrite& part : parts) part.pass([&](auto bytes) { file.write(bytes); });
     file.sync();
     if (disk.rename(made, path) != 0) fail_writing(path);
   } catch (...) {
     disk.remove(made);
     throw;
   }
-  const int folder = disk.open_folder(folder_of(path));  // so that the rename survives a crash
-  if (folder < 0) return;  // the folder may be unreadable; the file itself is written
-  disk.sync(folder);
-  disk.close(folder);
+  sync_names(disk, folder_of(path));
+}
+
+void sync_names(Disk& disk, const std::string& folder) noexcept {
+  const int fd = disk.open_folder(folder);
+  if (fd < 0) return;
+  disk.sync(fd);
+  disk.close(fd);
 }
 
 void write_file(Disk& disk, const std::string& path, std::string_view text) {
-  const auto bytes = std::as_bytes(std::span(text));
+  const BytesToWrite bytes(std::as_bytes(std::span(text)));
   write_file(disk, path, {&bytes, 1});
 }
 
@@ -174,7 +177,8 @@ void write_folder(Disk& disk, const std::string& path, std::span<const FileConte
     std::vector<std::future<void>> written;
     for (size_t i = 0; i < files.size(); ++i)
       written.push_back(start_beside([&out = *open[i], &file = files[i]] {
-        for (const auto& part : file.parts) out.write(part);
+        for (const BytesToWrite& part : file.parts)
+          part.pass([&](auto bytes) { out.write(bytes); });
         out.sync();
       }));
     sync_folder(disk, made);

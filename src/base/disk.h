@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -57,16 +58,32 @@ class ReservedSpace {
 // -1 and errno. REQUIRES: no '/' at the end of the path.
 int make_folders(Disk& disk, const std::string& path);
 
+// After it returns, the names of the files in the folder survive a crash, if the folder can be read.
+void sync_names(Disk& disk, const std::string& folder) noexcept;
+
+// Bytes to write: those in memory, or those that a function passes on, in order, in pieces that are
+// read before `to` returns.
+class BytesToWrite {
+ public:
+  using Sink = std::function<void(std::span<const std::byte>)>;
+  BytesToWrite(std::span<const std::byte> bytes)  // NOLINT(google-explicit-constructor)
+      : pass_([bytes](const Sink& to) { to(bytes); }) {}
+  explicit BytesToWrite(std::function<void(const Sink&)> pass) : pass_(std::move(pass)) {}
+  void pass(const Sink& to) const { pass_(to); }
+
+ private:
+  std::function<void(const Sink&)> pass_;
+};
+
 // Creates or replaces the file PATH: writes a temporary file, syncs it and renames it, so that PATH
 // always holds the complete old or new content. A symbolic link at PATH is replaced, not followed.
 // Throws like fail_writing() and then leaves nothing behind.
-void write_file(Disk& disk, const std::string& path,
-                std::span<const std::span<const std::byte>> parts);
+void write_file(Disk& disk, const std::string& path, std::span<const BytesToWrite> parts);
 void write_file(Disk& disk, const std::string& path, std::string_view text);
 
 struct FileContent {
   std::string name;
-  std::vector<std::span<const std::byte>> parts;  // written one after another
+  std::vector<BytesToWrite> parts;  // written one after another
 };
 
 // Creates the folder PATH with these files. It is written under a temporary name, synced and

@@ -1,6 +1,8 @@
 #include "base/tensor.h"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -78,18 +80,82 @@ bool same_order(const Shape& shape, Layout a, Layout b) {
   return true;
 }
 
+namespace {
+
+// A dimension, and the distance between its neighbors on both sides, in elements.
+struct Axis {
+  int64_t extent, read, write;
+};
+
+// Copies tiles of two dimensions, so that the cache lines of both sides are used before they go.
+template <class T>
+void copy_plane(const Axis& a, const Axis& b, const T* x, T* y) {
+  constexpr int64_t kTile = 16;
+  for (int64_t i = 0; i < a.extent; i += kTile)
+    for (int64_t j = 0; j < b.extent; j += kTile)
+      for (int64_t p = i; p < std::min(i + kTile, a.extent); ++p)
+        for (int64_t q = j; q < std::min(j + kTile, b.extent); ++q)
+          y[p * a.write + q * b.write] = x[p * a.read + q * b.read];
+}
+
+// Copies the elements of all `axes`, of which the last two have neighbors on one side each.
+template <class T>
+void copy_axes(std::span<const Axis> axes, const T* x, T* y) {
+  if (axes.size() == 2) return copy_plane(axes[0], axes[1], x, y);
+  for (int64_t i = 0; i < axes[0].extent; ++i)
+    copy_axes(axes.subspan(1), x + i * axes[0].read, y + i * axes[0].write);
+}
+
+using Strides = std::array<int64_t, Shape::kMaxRank>;
+
+void copy_strided(const Shape& shape, size_t size, const Strides& read, const std::byte* x,
+                  const Strides& write, std::byte* y) {
+  std::vector<Axis> axes(2, {.extent = 1, .read = 0, .write = 0});
+  for (int i = 0; i < shape.rank(); ++i)
+    axes.push_back({shape[i], read[static_cast<size_t>(i)], write[static_cast<size_t>(i)]});
+  // The nearest neighbors last.
+  std::ranges::stable_sort(axes, std::ranges::greater{}, [](const Axis& a) {
+    return a.extent == 1 ? std::numeric_limits<int64_t>::max() : std::min(a.read, a.write);
+  });
+  const auto copy = [&](auto element) {
+    using T = decltype(element);
+    copy_axes<T>(axes, reinterpret_cast<const T*>(x), reinterpret_cast<T*>(y));
+  };
+  if (size == 1) return copy(uint8_t{});
+  if (size == 2) return copy(uint16_t{});
+  if (size == 4) return copy(uint32_t{});
+  require(size == 8, "elements of 1, 2, 4 or 8 bytes");
+  copy(uint64_t{});
+}
+
+// Of as many rows as there are bytes.
+Shape part_of(const Shape& shape, size_t size, size_t bytes) {
+  return shape.with(0, static_cast<int64_t>(bytes / size) / shape.tail(1).elements());
+}
+
+}  // namespace
+
 void copy_layout(const Shape& shape, size_t size, Layout from, const std::byte* x, Layout to,
                  std::byte* y) {
-  const auto read = strides_of(shape, from), write = strides_of(shape, to);
-  for (int64_t e = 0; e < shape.elements(); ++e) {
-    int64_t rest = e, source = 0, target = 0;
-    for (int i = shape.rank(); i-- > 0; rest /= shape[i]) {
-      source += rest % shape[i] * read[static_cast<size_t>(i)];
-      target += rest % shape[i] * write[static_cast<size_t>(i)];
-    }
-    std::memcpy(y + static_cast<size_t>(target) * size, x + static_cast<size_t>(source) * size,
-                size);
-  }
+  if (same_order(shape, from, to))
+    std::memcpy(y, x, static_cast<size_t>(shape.elements()) * size);
+  else
+    copy_strided(shape, size, strides_of(shape, from), x, strides_of(shape, to), y);
+}
+
+void copy_rows_from(const Shape& shape, size_t size, Layout from, const std::byte* x, int64_t first,
+                    std::span<std::byte> rows) {
+  const Strides read = strides_of(shape, from);
+  copy_strided(part_of(shape, size, rows.size()), size, read,
+               x + static_cast<size_t>(first * read[0]) * size, strides_of(shape, Layout::plain),
+               rows.data());
+}
+
+void copy_rows_to(const Shape& shape, size_t size, int64_t first, std::span<const std::byte> rows,
+                  Layout to, std::byte* y) {
+  const Strides write = strides_of(shape, to);
+  copy_strided(part_of(shape, size, rows.size()), size, strides_of(shape, Layout::plain),
+               rows.data(), write, y + static_cast<size_t>(first * write[0]) * size);
 }
 
 std::string Shape::str() const {

@@ -59,9 +59,17 @@ std::array<int64_t, Shape::kMaxRank> strides_of(const Shape& shape, Layout layou
 // Whether both layouts store a tensor of this shape in the same order.
 bool same_order(const Shape& shape, Layout a, Layout b);
 
-// Copies elements of `size` bytes from one layout to another. REQUIRES: x and y do not overlap.
+// Copies elements of `size` bytes from one layout to another. REQUIRES: x and y do not overlap; size
+// is 1, 2, 4 or 8.
 void copy_layout(const Shape& shape, size_t size, Layout from, const std::byte* x, Layout to,
                  std::byte* y);
+
+// The same for `rows`, a part of the tensor along its first dimension: row-major bytes of the
+// indices from `first` on. REQUIRES: rank >= 1.
+void copy_rows_from(const Shape& shape, size_t size, Layout from, const std::byte* x, int64_t first,
+                    std::span<std::byte> rows);
+void copy_rows_to(const Shape& shape, size_t size, int64_t first, std::span<const std::byte> rows,
+                  Layout to, std::byte* y);
 
 // Calls f with a null pointer to the C++ type of a floating dtype. The one place that lists the
 // types for which the reference implementations are compiled. REQUIRES: dtype is f32 or f64.

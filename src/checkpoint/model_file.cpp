@@ -1,9 +1,13 @@
 #include "checkpoint/model_file.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -64,6 +68,29 @@ void draw_truncated(const Init& init, Generator& generator, std::span<float> out
   }
 }
 
+// Draws a large parameter in parts, so that it is not in memory twice.
+void draw_rows(const Graph& graph, ValueId v, const Init& init, Generator& generator,
+               const PutRows& put) {
+  const Shape shape = graph[v].desc.shape;
+  const int64_t all = shape.rank() > 0 ? shape[0] : 1;
+  const int64_t row = shape.elements() / all;
+  // As many elements as a block of normal_() has, or a multiple: then parts have the values of the
+  // whole, whose last 16 elements are drawn together.
+  constexpr int64_t kBlock = 16, kPart = 1 << 20;
+  const bool parts = init.kind != Init::Kind::truncated && shape.elements() >= 2 * kPart;
+  const int64_t rows = parts ? std::max<int64_t>(1, kPart / row / kBlock) * kBlock : all;
+  std::vector<float> values;
+  for (int64_t first = 0, count = 0; first < all; first += count) {
+    count = all - first < 2 * rows ? all - first : rows;
+    Init own = init;
+    if (own.zero_row < first || own.zero_row >= first + count) own.zero_row = -1;
+    if (own.zero_row >= 0) own.zero_row -= first;
+    values.resize(static_cast<size_t>(count * row));
+    draw(own, shape.rank() > 0 ? shape.with(0, count) : shape, generator, values);
+    put(v, first, values);
+  }
+}
+
 std::vector<ValueId> in_order_of_draws(const Graph& graph) {
   std::vector<std::pair<size_t, ValueId>> order;
   for (size_t i = 0; i < graph.parameters.size(); ++i) {
@@ -100,17 +127,10 @@ void draw(const Init& init, const Shape& shape, Generator& generator, std::span<
   }
 }
 
-void draw_parameters(const Graph& graph, Generator& generator,
-                     const std::function<void(ValueId, std::span<const float>)>& put) {
-  const auto draw_one = [&](ValueId v, const Init& init) {
-    const Shape shape = graph[v].desc.shape;
-    std::vector<float> values(static_cast<size_t>(shape.elements()));
-    draw(init, shape, generator, values);
-    put(v, values);
-  };
-  for (ValueId v : in_order_of_draws(graph)) draw_one(v, graph[v].init);
+void draw_parameters(const Graph& graph, Generator& generator, const PutRows& put) {
+  for (ValueId v : in_order_of_draws(graph)) draw_rows(graph, v, graph[v].init, generator, put);
   for (ValueId v : graph.parameters)
-    if (graph[v].reinit) draw_one(v, *graph[v].reinit);
+    if (graph[v].reinit) draw_rows(graph, v, *graph[v].reinit, generator, put);
 }
 
 void start_average(const RunSettings& settings, const Devices& devices, const Buffers& buffers) {
@@ -122,11 +142,15 @@ void start_average(const RunSettings& settings, const Devices& devices, const Bu
 void initialise(const RunSettings& settings, const Devices& devices, const RunPrecision& precision,
                 const CompiledModel& model, const Buffers& buffers, Generator& generator,
                 bool weights_of_file) {
-  draw_parameters(model.graph, generator, [&](ValueId v, std::span<const float> values) {
-    const TensorDesc& d = model.graph[v].desc;
-    copy_layout(d.shape, sizeof(float), Layout::plain, std::as_bytes(values).data(), d.layout,
-                std::as_writable_bytes(weights_of(model, buffers, v)).data());
-  });
+  draw_parameters(
+      model.graph, generator, [&](ValueId v, int64_t first, std::span<const float> values) {
+        const TensorDesc& d = model.graph[v].desc;
+        const auto to = std::as_writable_bytes(weights_of(model, buffers, v));
+        if (d.shape.rank() == 0)
+          std::memcpy(to.data(), values.data(), values.size_bytes());
+        else
+          copy_rows_to(d.shape, sizeof(float), first, std::as_bytes(values), d.layout, to.data());
+      });
   // The memory is zeroed already; only nonzero initial values need writing.
   for (ValueId v : model.graph.buffers)
     if (model.graph[v].init.a != 0)
@@ -205,6 +229,25 @@ void check_weight_values(const RunSettings& settings, const CompiledModel& model
   });
 }
 
+void check_finite(const CompiledModel& model, const Buffers& buffers, int64_t epoch, int64_t step) {
+  const auto broken = [](std::span<const float> values) {
+    constexpr uint32_t kExponent = 0x7f800000;  // all ones: infinite or nan
+    int64_t out = 0;
+    for (const float v : values) out += (std::bit_cast<uint32_t>(v) & kExponent) == kExponent;
+    return out;
+  };
+  if (broken({buffers.weights(), model.layout.trainable}) == 0) return;
+  for (const NamedTensor& t : model_tensors(model, buffers)) {
+    if (t.desc.dtype != DType::f32) continue;
+    const auto count = static_cast<size_t>(t.desc.shape.elements());
+    if (const int64_t n = broken({reinterpret_cast<const float*>(t.data), count}); n > 0)
+      fail(Fault::diverged,
+           "{} of the {} values of '{}' are not finite after epoch {}, step {}. These weights are "
+           "not saved; lower the learning rate, or limit gradients with clip_grad_norm",
+           n, count, t.name, epoch, step);
+  }
+}
+
 std::map<std::string, std::string> model_facts(const RunPrecision& precision,
                                                const GradientScaler::State& scaler) {
   // Nothing from the spec: equal weights give equal files.
@@ -219,12 +262,12 @@ std::map<std::string, std::string> model_facts(const RunPrecision& precision,
 void save_model(const RunPrecision& precision, const CompiledModel& model, const Buffers& buffers,
                 const GradientScaler::State& scaler, const std::string& path, Disk& disk,
                 const std::map<std::string, std::string>& more) {
-  const NamedTensors tensors = model_tensors(model, buffers);
+  const std::vector<NamedTensor> tensors = model_tensors(model, buffers);
   // The folder may have been removed; if this fails, writing the file reports why.
   make_folders(disk, path.substr(0, path.rfind('/')));
   std::map<std::string, std::string> facts = model_facts(precision, scaler);
   facts.insert(more.begin(), more.end());
-  write_safetensors(path, tensors.list, facts, &disk);
+  write_safetensors(path, tensors, facts, &disk);
 }
 
 }  // namespace dpt

@@ -20,11 +20,14 @@ namespace dpt {
 // Draws the initial values of a parameter as PyTorch does. REQUIRES: `out` has the shape's size.
 void draw(const Init& init, const Shape& shape, Generator& generator, std::span<float> out);
 
+// Takes row-major initial values of a parameter: those of the indices from `first` on along its
+// first dimension.
+using PutRows = std::function<void(ValueId, int64_t first, std::span<const float> rows)>;
+
 // Draws the initial values of all parameters of a graph and passes them to `put`, in PyTorch's
 // order: first each layer's default initialization, then a second draw for those with `init` in the
-// spec.
-void draw_parameters(const Graph& graph, Generator& generator,
-                     const std::function<void(ValueId, std::span<const float>)>& put);
+// spec. Large parameters come in parts, one behind the other.
+void draw_parameters(const Graph& graph, Generator& generator, const PutRows& put);
 
 // Fills weights and optimizer states with their initial values. With weights_of_file, the weights
 // come from the file `initial_weights`, if the spec names one. Throws Error{data} if that file does
@@ -52,6 +55,10 @@ void check_weights_file(const Spec& spec);
 // Throws Error{data} where a number in that file is not finite, which would end a run at its first
 // step. Reads the whole file. REQUIRES: check_initial_weights() has not thrown.
 void check_weight_values(const RunSettings& settings, const CompiledModel& model);
+
+// Throws Error{diverged} if a trained weight is not finite, which an update with finite gradients
+// may cause. epoch, step: of the last update, for the message.
+void check_finite(const CompiledModel& model, const Buffers& buffers, int64_t epoch, int64_t step);
 
 // What stands beside the tensors in a model's file.
 std::map<std::string, std::string> model_facts(const RunPrecision& precision,

@@ -58,19 +58,11 @@ std::vector<Home> homes_of_states(const RunSettings& settings, const CompiledMod
   return out;
 }
 
-NamedTensors tensors(const std::vector<Home>& homes) {
-  NamedTensors out;
+std::vector<NamedTensor> tensors(const std::vector<Home>& homes) {
+  std::vector<NamedTensor> out;
   for (const Home& h : homes) {
-    const std::byte* data = h.memory;
-    if (h.desc.layout != Layout::plain) {
-      auto& copy =
-          // Moving the vector keeps the elements' addresses.
-          out.copies.emplace_back(h.desc.bytes());
-      copy_layout(h.desc.shape, size_of(h.desc.dtype), h.desc.layout, h.memory, Layout::plain,
-                  copy.data());
-      data = copy.data();
-    }
-    out.list.push_back({.name = h.name, .desc = h.of_file(), .data = data});
+    out.push_back({.name = h.name, .desc = h.of_file(), .data = h.memory});
+    if (h.desc.layout != Layout::plain) out.back().stored = h.desc;
   }
   return out;
 }
@@ -254,12 +246,12 @@ Overlap some_overlap(const TensorFile& file, const std::vector<Home>& homes,
 
 }  // namespace
 
-NamedTensors model_tensors(const CompiledModel& model, const Buffers& buffers) {
+std::vector<NamedTensor> model_tensors(const CompiledModel& model, const Buffers& buffers) {
   return tensors(homes_of_model(model, buffers.weights()));
 }
 
-NamedTensors state_tensors(const RunSettings& settings, const CompiledModel& model,
-                           const StateOf& state) {
+std::vector<NamedTensor> state_tensors(const RunSettings& settings, const CompiledModel& model,
+                                       const StateOf& state) {
   return tensors(homes_of_states(settings, model, state));
 }
 

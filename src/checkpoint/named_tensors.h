@@ -15,20 +15,14 @@
 
 namespace dpt {
 
-// Tensors to write. They refer to the buffers, or to `copies` if the memory layout is not the
-// file's.
-struct NamedTensors {
-  std::vector<NamedTensor> list;
-  std::vector<std::vector<std::byte>> copies;
-};
-
 // Returns where state i of all parameters begins; elements are ordered as in the flat buffers.
 using StateOf = std::function<float*(int i)>;
 
-NamedTensors model_tensors(const CompiledModel& model, const Buffers& buffers);
+// Tensors to write, which refer to the buffers.
+std::vector<NamedTensor> model_tensors(const CompiledModel& model, const Buffers& buffers);
 // Named like "lin1.weight.exp_avg", for trained parameters only.
-NamedTensors state_tensors(const RunSettings& settings, const CompiledModel& model,
-                           const StateOf& state);
+std::vector<NamedTensor> state_tensors(const RunSettings& settings, const CompiledModel& model,
+                                       const StateOf& state);
 
 // Fills weights and buffers from a file. Throws Error{fault} that lists every mismatch and ends
 // with the remedy.

@@ -209,11 +209,10 @@ void CheckpointStore::write(const TrainState& state, const Buffers& buffers,
   std::error_code error;
   if (!resumed_.empty() && fs::exists(path, error))
     return;  // the checkpoint that the run resumed from; no step was done since
+  wait_for_removal();
   try {
-    if (removing_.valid()) removing_.get();
     full_ =
         retry_with_space(full_ ? "" : path, [&] { write_files(path, state, buffers, own_states); });
-    remove_old();
   } catch (const std::exception& e) {
     if (!std::exchange(warned_, true))
       print_stderr(
@@ -224,6 +223,7 @@ void CheckpointStore::write(const TrainState& state, const Buffers& buffers,
   }
   warned_ = false;
   newest_ = path;
+  remove_old();
 }
 
 bool CheckpointStore::retry_with_space(const std::string& what,
@@ -233,7 +233,7 @@ bool CheckpointStore::retry_with_space(const std::string& what,
       write();
       return removed;
     } catch (const DiskFull&) {
-      if (removing_.valid()) removing_.get();
+      wait_for_removal();
       const std::vector<CheckpointName> all = checkpoints_in(folder_);
       if (all.size() < 2 || !remove_folder(disk_, all.back().path)) throw;
       if (what.empty()) continue;
@@ -244,26 +244,26 @@ bool CheckpointStore::retry_with_space(const std::string& what,
 
 void CheckpointStore::write_files(const std::string& path, const TrainState& state,
                                   const Buffers& buffers, std::span<float> own_states) {
-  const NamedTensors model = model_tensors(session_.model, buffers);
-  const NamedTensors states = state_tensors(session_.settings, session_.model, [&](int i) {
+  const std::vector<NamedTensor> model = model_tensors(session_.model, buffers);
+  const auto states = state_tensors(session_.settings, session_.model, [&](int i) {
     const size_t stride = session_.model.layout.trainable;
     return own_states.empty() ? buffers.state(i)
                               : own_states.data() + static_cast<size_t>(i) * stride;
   });
   auto facts = model_facts(session_.precision, state.scaler);
   facts["step"] = fmt::format("{}", state.step);
-  const std::string texts[] = {safetensors_head(model.list, facts),
-                               safetensors_head(states.list, {{"format", "pt"}}), to_json(state),
+  const std::string texts[] = {safetensors_head(model, facts),
+                               safetensors_head(states, {{"format", "pt"}}), to_json(state),
                                spec_};
   std::vector<FileContent> files;
   for (size_t i = 0; i < std::size(kFiles); ++i)
     files.push_back({kFiles[i], {std::as_bytes(std::span(texts[i]))}});
-  for (const NamedTensor& t : model.list) files[0].parts.emplace_back(t.data, t.desc.bytes());
-  for (const NamedTensor& t : states.list) files[1].parts.emplace_back(t.data, t.desc.bytes());
+  for (const NamedTensor& t : model) files[0].parts.push_back(t.bytes());
+  for (const NamedTensor& t : states) files[1].parts.push_back(t.bytes());
   std::string manifest(kFirstLine);
   for (const FileContent& file : files) {
     Checksum sum;
-    for (const auto& part : file.parts) sum.add(part);
+    for (const BytesToWrite& part : file.parts) part.pass([&](auto bytes) { sum.add(bytes); });
     manifest += sum.line(file.name);
   }
   files.push_back({kManifest, {std::as_bytes(std::span(manifest))}});
@@ -277,8 +277,24 @@ void CheckpointStore::remove_old() {
   removing_ = start_beside([this] {
     const std::vector<CheckpointName> all = checkpoints_in(folder_);
     const auto keep = static_cast<size_t>(session_.settings.spec.save.keep);
-    for (size_t i = keep; i < all.size(); ++i) remove_folder(disk_, all[i].path);
+    for (size_t i = keep; i < all.size(); ++i)
+      if (!remove_folder(disk_, all[i].path))
+        fail(Fault::failed, "{}: {}", all[i].path, std::generic_category().message(errno));
   });
+}
+
+void CheckpointStore::wait_for_removal() noexcept {
+  if (!removing_.valid()) return;
+  try {
+    removing_.get();
+    warned_of_removal_ = false;
+  } catch (const std::exception& e) {
+    if (!std::exchange(warned_of_removal_, true))
+      print_stderr(
+          "old checkpoints could not be removed: {}; the run continues, and more than "
+          "`save.keep` checkpoints may stay\n",
+          e.what());
+  }
 }
 
 void CheckpointStore::finish() {

@@ -59,10 +59,13 @@ class CheckpointStore {
   // resumed: the checkpoint that the run continues from; empty for a new run.
   CheckpointStore(const Session& session, std::string run_folder, std::string resolved_spec,
                   std::string resumed, Disk& disk);
+  ~CheckpointStore() { wait_for_removal(); }
+  CheckpointStore(const CheckpointStore&) = delete;
+  CheckpointStore& operator=(const CheckpointStore&) = delete;
 
   // Writes a checkpoint and removes old ones. own_states: all optimizer states that are not in the
   // buffers, one after another; empty if the buffers hold them. If the checkpoint cannot be
-  // written, warns once and lets the run continue.
+  // written, or an old one removed, warns once and lets the run continue.
   void write(const TrainState& state, const Buffers& buffers, std::span<float> own_states);
 
   // Call after the last step: removes the previous folders if this run wrote a checkpoint.
@@ -79,13 +82,15 @@ class CheckpointStore {
   void write_files(const std::string& path, const TrainState& state, const Buffers& buffers,
                    std::span<float> own_states);
   void remove_old();
+  void wait_for_removal() noexcept;
 
   const Session& session_;
   std::string run_folder_, folder_, spec_, resumed_;
   Disk& disk_;
   std::string newest_;
   bool warned_ = false, full_ = false;  // already reported for the last checkpoint
-  std::future<void> removing_;          // the destructor waits for it
+  bool warned_of_removal_ = false;
+  std::future<void> removing_;
 };
 
 }  // namespace dpt

@@ -127,11 +127,26 @@ std::string safetensors_head(std::span<const NamedTensor> tensors,
   return length + json;
 }
 
+BytesToWrite NamedTensor::bytes() const {
+  if (!stored) return std::span(data, desc.bytes());
+  return BytesToWrite([from = *stored, x = data](const BytesToWrite::Sink& to) {
+    constexpr size_t kPiece = 4 * kMiB;
+    const size_t row = from.bytes() / static_cast<size_t>(from.shape[0]);
+    const auto rows = static_cast<int64_t>(std::max<size_t>(1, kPiece / row));
+    std::vector<std::byte> piece;
+    for (int64_t first = 0; first < from.shape[0]; first += rows) {
+      piece.resize(row * static_cast<size_t>(std::min(rows, from.shape[0] - first)));
+      copy_rows_from(from.shape, size_of(from.dtype), from.layout, x, first, piece);
+      to(piece);
+    }
+  });
+}
+
 void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata, Disk* disk) {
   const std::string head = safetensors_head(tensors, metadata);
-  std::vector<std::span<const std::byte>> parts = {std::as_bytes(std::span(head))};
-  for (const NamedTensor& t : tensors) parts.emplace_back(t.data, t.desc.bytes());
+  std::vector<BytesToWrite> parts = {std::as_bytes(std::span(head))};
+  for (const NamedTensor& t : tensors) parts.push_back(t.bytes());
   Disk machines_own;
   write_file(disk ? *disk : machines_own, path, parts);
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,7 +64,10 @@ class SafeTensors {
 struct NamedTensor {
   std::string name;
   TensorDesc desc;
-  const std::byte* data = nullptr;
+  const std::byte* data = nullptr;  // row-major, unless `stored` is given
+  // The shape of as many elements, and their layout, at `data`: the file gets them row-major.
+  std::optional<TensorDesc> stored{};
+  BytesToWrite bytes() const;  // row-major; refers to `data`
 };
 
 // The part of a file before the tensors' bytes, which follow in the given order. Its size is a

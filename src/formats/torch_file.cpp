@@ -356,8 +356,10 @@ void write_torch(const std::string& path, std::span<const NamedTensor> tensors, 
   for (size_t i = 0; i < tensors.size(); ++i)
     zip.add(fmt::format("archive/data/{}", i), {tensors[i].data, tensors[i].desc.bytes()});
   zip.add("archive/version", bytes(kVersion));
+  const auto parts = zip.finish();
   Disk machines_own;
-  write_file(disk ? *disk : machines_own, path, zip.finish());
+  write_file(disk ? *disk : machines_own, path,
+             std::vector<BytesToWrite>(parts.begin(), parts.end()));
 }
 
 }  // namespace dpt

@@ -40,6 +40,53 @@ void write_sparse(const std::string& path,
   std::filesystem::resize_file(path, head.size() + bytes);
 }
 
+TEST_CASE("a large parameter is drawn in parts, with the bits of one draw, and not twice in memory") {
+  using Kind = Init::Kind;
+  for (const Kind kind : {Kind::constant, Kind::uniform, Kind::normal, Kind::truncated})
+    for (const Shape& shape : {Shape{2051, 1031}, Shape{3'000'005}, Shape{3, 5}, Shape{}}) {
+      CAPTURE(static_cast<int>(kind));
+      CAPTURE(shape.str());
+      const Init init{.kind = kind, .a = -0.5, .b = 0.5, .zero_row = 2, .low = -1, .high = 1};
+      Graph graph;
+      graph.values.push_back({.name = "w", .desc = {DType::f32, shape}, .init = init});
+      graph.values[0].init.zero_row = shape.rank() > 0 ? 2 : -1;
+      graph.parameters = {0};
+      Generator generator(7), same(7);
+      std::vector<float> whole(static_cast<size_t>(shape.elements())), parts;
+      draw(graph.values[0].init, shape, generator, whole);
+      size_t calls = 0;
+      draw_parameters(graph, same, [&](ValueId, int64_t, std::span<const float> rows) {
+        parts.insert(parts.end(), rows.begin(), rows.end());
+        ++calls;
+      });
+      CHECK(parts == whole);
+      CHECK(generator.state() == same.state());
+      CHECK((calls > 1) == (shape.elements() > 1000 && kind != Kind::truncated));
+    }
+  Graph graph;
+  const TensorDesc desc{DType::f32, {4096, 4096}};
+  graph.values.push_back({.desc = desc, .init = {.kind = Kind::uniform, .b = 1}});
+  graph.parameters = {0};
+  Generator generator(1);
+  std::vector<float> memory(static_cast<size_t>(desc.shape.elements()));
+  const size_t drawing = peak_growth([&] {
+    draw_parameters(graph, generator, [&](ValueId, int64_t first, std::span<const float> rows) {
+      copy_rows_to(desc.shape, sizeof(float), first, std::as_bytes(rows), Layout::transposed,
+                   reinterpret_cast<std::byte*>(memory.data()));
+    });
+  });
+  const NamedTensor tensor{.name = "w",
+                           .desc = desc,
+                           .data = reinterpret_cast<const std::byte*>(memory.data()),
+                           .stored = TensorDesc{DType::f32, desc.shape, Layout::transposed}};
+  size_t written = 0;
+  const size_t writing =
+      peak_growth([&] { tensor.bytes().pass([&](auto bytes) { written += bytes.size(); }); });
+  CHECK(written == desc.bytes());
+  CHECK(drawing < desc.bytes() / 4);
+  CHECK(writing < desc.bytes() / 4);
+}
+
 TEST_CASE("weights that do not fit: missing and extra tensors are named, none is read") {
   const Folder folder;
   const std::string path = folder.file("w.safetensors");

@@ -52,8 +52,9 @@ TensorDesc input_of(const Node& layer) {
 // Draws the parameters of a graph; gives the hash of their bytes, in their order.
 void draw_graph(const Graph& graph, Generator& generator, Sha256& hash) {
   std::map<ValueId, std::vector<float>> drawn;  // parameters are numbered in their order
-  draw_parameters(graph, generator, [&](ValueId v, std::span<const float> values) {
-    drawn[v].assign(values.begin(), values.end());
+  draw_parameters(graph, generator, [&](ValueId v, int64_t first, std::span<const float> values) {
+    if (first == 0) drawn[v].clear();  // by its layer, perhaps, before `init`
+    drawn[v].insert(drawn[v].end(), values.begin(), values.end());
   });
   for (const auto& [v, values] : drawn) hash.update(std::span<const float>(values));
 }

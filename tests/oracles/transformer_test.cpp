@@ -39,8 +39,8 @@ void check_steps(const Node& c, bool kernels, double tolerance) {
   REQUIRE_MESSAGE(text.diagnostics.ok(), text.diagnostics.render());
   std::vector<HostTensor> values = kernels ? in_single(graph) : in_double(graph);
   Generator generator(static_cast<uint64_t>(number(at(c, "seed"))));
-  draw_parameters(graph, generator, [&](ValueId v, std::span<const float> first) {
-    fill(value(values, v), {first.begin(), first.end()});
+  draw_parameters(graph, generator, [&](ValueId v, int64_t, std::span<const float> drawn) {
+    fill(value(values, v), {drawn.begin(), drawn.end()});
   });
   fill(value(values, graph.input), input.data);
   fill(value(values, graph.target), target.data);
