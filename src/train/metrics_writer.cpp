@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/count.h"
-#include "base/disk.h"
 #include "base/files.h"
 #include "base/stderr.h"
 #include "train/evaluation_text.h"
@@ -197,6 +196,19 @@ int64_t MetricsWriter::flush() {
                  records_are(lost_));
   lost_ = 0;
   return bytes_;
+}
+
+int64_t MetricsWriter::sync(Disk& disk) {
+  const int64_t bytes = flush();
+  if (fd_ < 0) return bytes;
+  if (disk.sync(fd_) != 0) {
+    fail_once(fmt::format("{} cannot be written: {}", metrics_file(folder_),
+                          std::generic_category().message(errno)));
+    return bytes;
+  }
+  results_.sync(disk);
+  sync_names(disk, folder_);
+  return bytes;
 }
 
 void MetricsWriter::pass_on(std::string_view lines) {

@@ -10,6 +10,7 @@
 
 #include <sys/types.h>
 
+#include "base/disk.h"
 #include "base/folder_lock.h"
 #include "session/session.h"
 #include "train/records.h"
@@ -40,6 +41,8 @@ class MetricsWriter {
   void final_test(const FinalRecord& record);
   void stopped_early();  // the last record of a run that `early_stop` ended
   int64_t flush();       // writes all records; returns the file's size in bytes
+  // flush(), after which the records survive a crash of the machine.
+  int64_t sync(Disk& disk);
 
  private:
   struct Step {

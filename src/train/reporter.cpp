@@ -118,6 +118,7 @@ Reporter::Reporter(const Session& session, std::string folder, const Settings& s
     : session_(session),
       folder_(std::move(folder)),
       cpus_(settings.cpus > 0 ? settings.cpus : static_cast<int>(usable_cores().size())),
+      disk_(settings.disk ? *settings.disk : machines_own_),
       plan_(progress_plan(session)),
       display_(plan_, {.log_interval_s = settings.log_interval_s,
                        .step_lines = session.settings.spec.log.every > 0,
@@ -303,6 +304,7 @@ void Reporter::print_best(const BestValue& best) const {
 void Reporter::end(const End& end) {
   display_.settle();
   if (metrics_ && end.stopped_early) metrics_->stopped_early();
+  sync_metrics();
   metrics_.reset();  // which says what is missing there
   const std::string_view saved = end.checkpoint.empty() ? "weights" : "checkpoint";
   if (end.stopped_by == SIGPIPE)
@@ -324,6 +326,6 @@ void Reporter::end(const End& end) {
   if (end.stopped_by && !end.checkpoint.empty()) print_stderr("{}\n", resume_hint(end.checkpoint));
 }
 
-int64_t Reporter::metrics_bytes() { return metrics_ ? metrics_->flush() : 0; }
+int64_t Reporter::sync_metrics() { return metrics_ ? metrics_->sync(disk_) : 0; }
 
 }  // namespace dpt

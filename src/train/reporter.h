@@ -24,6 +24,7 @@ class Reporter {
     std::string run_id{};        // RunIdentity::id, written into the records of metrics.jsonl
     double log_interval_s = 60;  // see ProgressDisplay
     int cpus = 0;                // see RunRequest; 0: those of this process
+    Disk* disk = nullptr;        // to sync records; null: the machine's
   };
   // folder: the run directory, which must exist; empty: no files are written.
   Reporter(const Session& session, std::string folder)
@@ -57,7 +58,9 @@ class Reporter {
   // Prints how the run ended and which files it leaves.
   void end(const End& end);
 
-  int64_t metrics_bytes();  // writes all records; returns the size of metrics.jsonl in bytes
+  // Writes all records, so that they survive a crash of the machine; returns the size of
+  // metrics.jsonl in bytes.
+  int64_t sync_metrics();
 
  private:
   void shapes(const StepRows& rows);
@@ -70,6 +73,8 @@ class Reporter {
   const Session& session_;
   std::string folder_;
   int cpus_;
+  Disk machines_own_;
+  Disk& disk_;
   std::optional<MetricsWriter> metrics_;
   ProgressPlan plan_;
   ProgressState now_;

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
-#include "base/disk.h"
 #include "base/error.h"
 #include "base/stderr.h"
 #include "formats/csv_text.h"
@@ -103,6 +102,11 @@ void ResultsFile::add(std::string_view line) {
   std::vector<std::string> columns = columns_;
   if (columns_.empty() || add_columns(columns, *record) || !append(row(columns_, *record)))
     restore();
+}
+
+void ResultsFile::sync(Disk& disk) const {
+  const Descriptor file(::open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (file) disk.sync(file.get());
 }
 
 bool ResultsFile::append(std::string_view text) const {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/disk.h"
+
 namespace dpt {
 
 // Holds whole lines at any time. A number that is not finite is an empty field, as is one that an
@@ -19,6 +21,7 @@ class ResultsFile {
   void restore();
   // Adds a record, if it is of an epoch. REQUIRES: metrics.jsonl holds it, too.
   void add(std::string_view line);
+  void sync(Disk& disk) const;  // afterwards the lines survive a crash of the machine
 
  private:
   bool append(std::string_view text) const;

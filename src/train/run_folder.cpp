@@ -17,11 +17,33 @@
 #include "base/units.h"
 #include "checkpoint/store.h"
 #include "train/best_weights.h"
+#include "train/metrics_file.h"
 
 namespace dpt {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Warns if metrics.jsonl ends before the records that the checkpoint counts on, as it may after a
+// power cut.
+void warn_of_missing_records(const std::string& path, const Resume& resume) {
+  std::error_code error;
+  const auto there = static_cast<int64_t>(fs::file_size(path, error));
+  const int64_t missing = resume.state.metrics_bytes - there;
+  if (error || missing <= 0) return;
+  int64_t epoch = 0;
+  std::ifstream in(path, std::ios::binary);
+  read_lines(in, [&](std::string_view line, int64_t) {
+    const std::optional<Json> record = record_of(line);
+    if (const auto at = record ? number_at(*record, "epoch") : std::nullopt)
+      epoch = std::max(epoch, static_cast<int64_t>(*at));
+  });
+  print_stderr(
+      "{} lacks {} of the records up to the checkpoint of step {}: it ends in epoch {}, and the "
+      "checkpoint is of epoch {}; they were lost, as in a power cut, and stay missing\n",
+      path, counted(missing, "byte"), resume.state.step, epoch,
+      resume.state.epoch + (resume.state.of_epoch > 0 ? 1 : 0));
+}
 
 // Truncates a file to at most `bytes`, and to complete lines.
 void cut(const std::string& path, int64_t bytes) {
@@ -80,6 +102,7 @@ void continue_metrics(const std::string& folder, const Resume& resume) {
     fs::rename(copy, to, error);
     if (error) fail(Fault::failed, "{} cannot be replaced: {}", to, error.message());
   }
+  warn_of_missing_records(to, resume);
   cut(to, resume.state.metrics_bytes);
 }
 

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -279,6 +280,30 @@ TEST_CASE("where the disk is full the run goes on, says so once, and keeps what 
        run_spec_in({folder.path(), "auto"}, kFiveSteps, {"cores=1"}));
 }
 
+// Keeps whatever old checkpoint is to be removed.
+class Keeping : public Quick {
+ public:
+  int rename(const std::string& from, const std::string& to) override {
+    if (has(to, ".aside-step-")) return errno = EMFILE, -1;
+    return Quick::rename(from, to);
+  }
+};
+
+TEST_CASE("an old checkpoint that cannot be removed is warned of, and new ones are written") {
+  const Folder folder;
+  Keeping disk;
+  const Ran ran = run_spec_in({.folder = folder.path(), .disk = &disk}, kFiveSteps,
+                              with(kShort, {"save={every_steps: 1, keep: 1}"}));
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(
+      has(ran.err, fmt::format("old checkpoints could not be removed: {}: Too many open files; ",
+                               checkpoint(folder, 1))),
+      ran.err);
+  CHECK_FALSE(has(ran.err, "could not be written"));
+  CHECK(steps_in(folder.file("run/checkpoints")) == Steps{6, 5, 4, 3, 2, 1});
+  for (const int step : {1, 6}) CHECK(damage(checkpoint(folder, step)).empty());
+}
+
 // Takes nothing more while there are two checkpoints: a disk that somebody else fills.
 class Filling : public Quick {
  public:
@@ -309,6 +334,62 @@ TEST_CASE("where the disk fills, the oldest checkpoint goes for a new one and fo
   CHECK(steps_in(folder.file("run/checkpoints")) == Steps{6});
   CHECK(damage(checkpoint(folder, 6)).empty());
   same(ran, run_spec(kFiveSteps, kShort));
+}
+
+// Notes how many bytes of metrics.jsonl are synced before each checkpoint appears.
+class Noting : public Disk {
+ public:
+  explicit Noting(const Folder& folder) : metrics_(folder.file("run/metrics.jsonl")) {}
+  int sync(int fd) override {
+    struct stat is {}, wanted {};
+    if (fstat(fd, &is) == 0 && ::stat(metrics_.c_str(), &wanted) == 0 && is.st_ino == wanted.st_ino)
+      synced_ = is.st_size;
+    return 0;
+  }
+  int rename(const std::string& from, const std::string& to) override {
+    if (const size_t name = to.rfind("/step-"); name != to.npos && has(from, ".aside-"))
+      at_checkpoint[std::stoi(to.substr(name + 6))] = synced_;
+    return Disk::rename(from, to);
+  }
+  std::map<int, int64_t> at_checkpoint;
+  int64_t synced() const { return synced_; }
+
+ private:
+  std::string metrics_;
+  std::atomic<int64_t> synced_ = 0;
+};
+
+TEST_CASE("the records that a checkpoint counts on are synced before it, and all at the end") {
+  const Folder folder;
+  Noting disk(folder);
+  REQUIRE(run_spec_in({.folder = folder.path(), .disk = &disk}, kFiveSteps,
+                      with(kShort, {"save={every_steps: 1, keep: 9}"}))
+              .code == 0);
+  CHECK(disk.at_checkpoint.size() == 6);
+  for (const auto& [step, synced] : disk.at_checkpoint) {
+    CAPTURE(step);
+    const std::string state = read_file(checkpoint(folder, step) + "/state.json");
+    CHECK(has(state, fmt::format("\"metrics_bytes\": {},", synced)));
+  }
+  CHECK(disk.synced() == static_cast<int64_t>(fs::file_size(folder.file("run/metrics.jsonl"))));
+}
+
+TEST_CASE("records that a power cut took are named by the run that goes on") {
+  const Straight straight(kShort);
+  const std::string metrics = straight.folder.file("run/metrics.jsonl");
+  const std::string all = read_file(metrics);
+  const size_t kept = all.find("{\"epoch\": 1");
+  REQUIRE(kept != std::string::npos);
+  fs::resize_file(metrics, kept);
+  Quick disk;
+  const Ran rest = run_spec_in({straight.folder.path(), "auto", &disk}, kFiveSteps,
+                               with(kShort, {"epochs=4"}));
+  CHECK(rest.code == 0);
+  CHECK_MESSAGE(
+      has(rest.err, fmt::format("{} lacks {} bytes of the records up to the checkpoint of step 6: "
+                                "it ends in epoch 1, and the checkpoint is of epoch 3",
+                                metrics, all.size() - kept)),
+      rest.err);
 }
 
 // Full for the weights alone.
