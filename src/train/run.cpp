@@ -100,6 +100,7 @@ std::vector<int> cores_from(std::span<const int> cores, int first, int workers) 
 void save_weights(const Session& s, const Buffers& buffers, const Outcome& outcome,
                   const std::string& folder, CheckpointStore& checkpoints, Disk& disk) {
   const std::string path = model_file(folder);
+  check_finite(s.model, buffers, outcome.epochs, outcome.steps);
   try {
     checkpoints.retry_with_space(
         path, [&] { save_model(s.precision, s.model, buffers, outcome.scaler, path, disk); });
@@ -158,6 +159,8 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
   const bool first_rank = state.number() == 0;
   const int ranks = team.shape().ranks;
   const Probe* probe = parts.request.probe;
+  Disk machines_own;
+  Disk& disk = parts.request.disk ? *parts.request.disk : machines_own;
   std::unique_ptr<Reporter> reporter;
   if (first_rank && !probe)
     reporter = std::make_unique<Reporter>(
@@ -165,9 +168,8 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
         Reporter::Settings{.resumed = resumed_at(resume),
                            .run_id = parts.request.identity.id,
                            .log_interval_s = parts.request.log_interval_s,
-                           .cpus = parts.request.cpus});
-  Disk machines_own;
-  Disk& disk = parts.request.disk ? *parts.request.disk : machines_own;
+                           .cpus = parts.request.cpus,
+                           .disk = &disk});
   CheckpointStore checkpoints(s, parts.folder, parts.request.location.resolved_spec,
                               resume ? resume->path : "", disk);
   if (!probe && s.settings.spec.save.on) state.checkpoints = &checkpoints;
@@ -204,6 +206,8 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
       std::remove(previous_model_file(parts.folder).c_str());
       if (!mine.stopped_by) checkpoints.finish();
     }
+    // No host reports success before the first one has saved.
+    if (rank == 0 && parts.request.hosts) parts.request.hosts->confirm_saved();
     // Print in the order of the ranks.
     for (int r = 0; r < ranks; ++r) {
       if (r == rank && !mine.stopped_by && !probe)

@@ -194,6 +194,11 @@ std::string RunHosts::from_first(const std::string& text) {
 
 void RunHosts::broadcast(std::span<std::byte> bytes) { channel_->broadcast(bytes); }
 
+void RunHosts::confirm_saved() {
+  std::byte saved{1};
+  channel_->broadcast(std::span(&saved, 1));
+}
+
 void RunHosts::watch(Team team) {
   channel_->watch(
       team, [this] { abort_link(); }, &activity_);

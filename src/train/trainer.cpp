@@ -276,16 +276,20 @@ class Worker : private StepLoop {
   bool save() {
     if (!rank_.checkpoints || saved_at_ == out_.steps) return true;
     saved_at_ = out_.steps;
+    const int64_t epoch = done_ == 0 && epoch_ > 0 ? epoch_ : epoch_ + 1;  // the last with a step
     if (first_of_rank_)
       rank_.team.set_progress(worker_,
-                              {.epoch = epoch_ + 1, .step = out_.steps, .phase = Phase::saving});
+                              {.epoch = epoch, .step = out_.steps, .phase = Phase::saving});
     rank_.team.barrier(worker_);
     executor_->gather();
     std::vector<float> states;
     if (session_.devices.own_states())
       states = gather_states(session_.settings, session_.model, rank_.buffers, rank_.team, worker_,
                              *executor_);
-    if (reporter_) rank_.checkpoints->write(state(), rank_.buffers, states);
+    if (reporter_) {
+      check_finite(session_.model, rank_.buffers, epoch, out_.steps);
+      rank_.checkpoints->write(state(), rank_.buffers, states);
+    }
     rank_.team.barrier_without_limit(
         worker_);  // nobody may change the buffers while they are written
     saved_s_ = now_s();
@@ -306,7 +310,7 @@ class Worker : private StepLoop {
                    .noise = noise_.state(),
                    .generator = rank_.generator,
                    .drawn_by = rank_.drawn_by,
-                   .metrics_bytes = reporter_->metrics_bytes(),
+                   .metrics_bytes = reporter_->sync_metrics(),
                    .build = version(),
                    .seed = session_.settings.spec.seed,
                    .optimizer = std::string(session_.settings.optimizer->name),

@@ -495,6 +495,33 @@ TEST_CASE("a loss that is not finite ends every mode with epoch, step and layer"
   }
 }
 
+TEST_CASE("an update that makes weights infinite ends a run, though the loss was finite") {
+  const Folder folder;
+  folder.write("x.npy", npy("<f4", "(8, 3)", std::vector<float>(24, 1)));
+  folder.write("y.npy", npy("<f4", "(8, 2)", std::vector<float>(16, 1e10F)));
+  const std::string spec = R"(
+data: {dataset: {npy: {inputs: IN, targets: OUT}}, batch_size: 8}
+model: [{linear: 2, name: last}]
+loss: mse_loss
+optimizer: {sgd: 1.0e+30}
+epochs: 1
+)";
+  std::string text = spec;
+  text.replace(text.find("IN"), 2, folder.file("x.npy"));
+  text.replace(text.find("OUT"), 3, folder.file("y.npy"));
+  for (const std::vector<std::string>& how : std::vector<std::vector<std::string>>{
+           {"cores=1"}, {"cores=1", "save=false"}, {"cores=1", "parallel=ddp", "devices=2"}}) {
+    CAPTURE(how.size());
+    const Ran ran = run_spec(text, how);
+    CHECK(ran.code == 7);
+    CHECK_MESSAGE(count(ran.err, "6 of the 6 values of 'last.weight' are not finite after epoch 1, "
+                                 "step 1. These weights are not saved; ") == 1,
+                  ran.err);
+    CHECK(ran.out.find("finished") == std::string::npos);
+    CHECK(ran.weights.empty());
+  }
+}
+
 TEST_CASE("a sample that is not finite is named, not the first layer that it comes through") {
   const std::vector<float> inputs(24 * 3, 1), targets(24 * 2, 2);
   const auto with = [](std::vector<float> values, size_t at, float x) {
