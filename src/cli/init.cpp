@@ -117,9 +117,11 @@ int run_init(const std::vector<std::string>& words) {
   const std::string parent = fs::path(path).parent_path().string();
   const std::string folder = parent.empty() ? "." : parent;
   write_text(path, init_spec(guess, folder, schema_for(folder)), "; name another file with --out");
+  const std::string description = described(guess);
+  guess = DataGuess();  // check_written() reads the samples again
   check_written(path);
-  print_stdout("{}\nwrote {}; next:\n  dptrain check {}\n  dptrain {}\n", described(guess), path,
-               path, path);
+  print_stdout("{}\nwrote {}; next:\n  dptrain check {}\n  dptrain {}\n", description, path, path,
+               path);
   return 0;
 }
 
