@@ -43,8 +43,8 @@ std::string ArgumentText::value() const {
   return space == names.npos ? "" : names.substr(space + 1);
 }
 
-Arguments::Arguments(const std::string& command, const std::string& about)
-    : command_(command), about_(about), app_(std::make_unique<CLI::App>()) {}
+Arguments::Arguments(std::string_view command)
+    : command_(command), app_(std::make_unique<CLI::App>()) {}
 
 Arguments::~Arguments() = default;
 
@@ -147,7 +147,7 @@ std::string Arguments::advice(const std::vector<std::string>& words) const {
 }
 
 void Arguments::parse(const std::vector<std::string>& words) {
-  if (words.size() == 1 && words[0] == kListArguments) throw ArgumentList{about_, texts_};
+  if (words_) *words_ = words;
   std::vector<std::string> reversed(words.rbegin(), words.rend());  // in the order that CLI11 takes
   try {
     app_->parse(reversed);

@@ -43,9 +43,8 @@ struct BenchArguments {
   int notes = -1;
 };
 
-BenchArguments read_words(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "bench",
+void declare_bench(Arguments& arguments, BenchArguments& a) {
+  arguments.about(
       "Measures the training steps of a spec in several modes: warms up, times each row once per "
       "round,\n"
       "and reports medians over the rounds. Separate list entries by commas; every combination is "
@@ -55,7 +54,6 @@ BenchArguments read_words(const std::vector<std::string>& words) {
       "number of devices. A device has one core, or as many as `cores` in the spec says.\n"
       "The table, CSV and a picture are written to a new run directory as bench.json, bench.csv, "
       "bench.svg.");
-  BenchArguments a;
   a.spec.add_to(arguments);
   arguments.text("--compare LIST", a.lists.compare,
                  "modes to compare with single by number of devices: dp,ddp");
@@ -75,9 +73,6 @@ BenchArguments read_words(const std::vector<std::string>& words) {
   arguments.flag("--csv", a.csv, "print CSV instead of the table", "--json");
   arguments.text("--svg FILE", a.svg, "also write the picture to this file");
   arguments.hidden("--row", a.notes);
-  arguments.parse(words);
-  a.spec.path = find_spec(a.spec.path);  // said once, not by the process of each row
-  return a;
 }
 
 // Leases the same cores for all rows and rounds, so that no other run of dptrain uses them. Rows
@@ -231,8 +226,8 @@ void describe(BenchReport& report) {
   report.machine = on_gpus ? gpu_machine_line() : machine_line();
 }
 
-int run_bench(const std::vector<std::string>& words) {
-  const BenchArguments a = read_words(words);
+int run_bench(BenchArguments& a) {
+  a.spec.path = find_spec(a.spec.path);  // said once, not by the process of each row
   if (a.notes >= 0)
     return run_row(a.notes, [&](const auto& overrides) { return open_row(a.spec, overrides); });
   RowMaker maker(a.spec, a.lists);
@@ -268,9 +263,8 @@ int run_bench(const std::vector<std::string>& words) {
 }  // namespace
 
 Command bench() {
-  return {.name = "bench",
-          .summary = "measure modes, devices, batch sizes and precisions",
-          .run = run_bench};
+  return make_command("bench", "measure modes, devices, batch sizes and precisions", declare_bench,
+                      run_bench);
 }
 
 }  // namespace dpt::commands

@@ -78,7 +78,10 @@ int dispatch(const std::vector<std::string>& words) {
   if (!named && !words[0].empty() && is_meant_as_command(words[0])) throw unknown_command(words[0]);
   const Command& chosen = named ? *command : command_table()[0];
   try {
-    return chosen.run({words.begin() + (named ? 1 : 0), words.end()});
+    Arguments arguments(chosen.name);
+    const std::function<int()> run = chosen.declare(arguments);
+    arguments.parse({words.begin() + (named ? 1 : 0), words.end()});
+    return run();
   } catch (BadWords& e) {
     e.command = chosen.name;
     throw;

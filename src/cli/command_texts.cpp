@@ -30,15 +30,6 @@ constexpr Meaning kExitCodes[] = {
     {"130", "Ctrl-C"},
 };
 
-ArgumentList arguments_of(const Command& command) {
-  try {
-    command.run({std::string(kListArguments)});
-  } catch (const ArgumentList& list) {
-    return list;
-  }
-  return {};
-}
-
 class Keys {
  public:
   explicit Keys(const Registries& registries) : registries_(registries) {}
@@ -89,8 +80,9 @@ bool CommandText::takes_spec() const { return !arguments.empty() && arguments[0]
 std::vector<CommandText> command_texts() {
   std::vector<CommandText> out;
   for (const Command& c : command_table()) {
-    ArgumentList list = arguments_of(c);
-    out.push_back({c.name, c.summary, std::move(list.about), std::move(list.arguments)});
+    Arguments arguments(c.name);
+    c.declare(arguments);
+    out.push_back({c.name, c.summary, arguments.about(), arguments.list()});
   }
   return out;
 }

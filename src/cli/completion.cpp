@@ -23,20 +23,24 @@ CompletionWords completion_words() {
   return out;
 }
 
-int run_completion(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "completion",
+struct CompletionArguments {
+  std::string shell;
+};
+
+void declare_completion(Arguments& arguments, CompletionArguments& given) {
+  arguments.about(
       "Prints a script with which a shell completes commands, options, spec files and the keys of\n"
       "overrides. Packages install it; otherwise, in the shell's startup file:\n"
       "  bash, zsh:  source <(dptrain completion bash)\n"
       "  fish:       dptrain completion fish | source");
-  std::string shell;
-  arguments.choice("SHELL", shell, {"bash", "zsh", "fish"}, "the shell");
-  arguments.parse(words);
-  if (shell.empty()) throw BadWords{"SHELL is required: bash, zsh or fish"};
-  const auto script = shell == "bash"  ? bash_completion
-                      : shell == "zsh" ? zsh_completion
-                                       : fish_completion;
+  arguments.choice("SHELL", given.shell, {"bash", "zsh", "fish"}, "the shell");
+}
+
+int run_completion(CompletionArguments& given) {
+  if (given.shell.empty()) throw BadWords{"SHELL is required: bash, zsh or fish"};
+  const auto script = given.shell == "bash"  ? bash_completion
+                      : given.shell == "zsh" ? zsh_completion
+                                             : fish_completion;
   print_stdout("{}", script(completion_words()));
   return 0;
 }
@@ -44,7 +48,8 @@ int run_completion(const std::vector<std::string>& words) {
 }  // namespace
 
 Command completion() {
-  return {"completion", "print a completion script for bash, zsh or fish", run_completion};
+  return make_command("completion", "print a completion script for bash, zsh or fish",
+                      declare_completion, run_completion);
 }
 
 }  // namespace dpt::commands

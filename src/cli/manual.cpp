@@ -130,16 +130,19 @@ std::string manual_page() {
   return out;
 }
 
-int run_manual(const std::vector<std::string>& words) {
-  Arguments arguments("manual",
-                      "Prints the manual page; read it with `dptrain manual | man -l -`.");
-  arguments.parse(words);
+void declare_manual(Arguments& arguments, NoArguments&) {
+  arguments.about("Prints the manual page; read it with `dptrain manual | man -l -`.");
+}
+
+int run_manual(NoArguments&) {
   print_stdout("{}", manual_page());
   return 0;
 }
 
 }  // namespace
 
-Command manual() { return {"manual", "print the manual page, for man", run_manual}; }
+Command manual() {
+  return make_command("manual", "print the manual page, for man", declare_manual, run_manual);
+}
 
 }  // namespace dpt::commands
