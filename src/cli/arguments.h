@@ -21,12 +21,34 @@ struct BadWords {
   std::string command{};  // whose --help explains the arguments; set by run_command_line()
 };
 
+// What values name, which is what shells complete; several are combined by |.
+namespace takes {
+enum Kind : unsigned {
+  file = 1,
+  spec = 2,      // a YAML file
+  run = 4,       // see find_run()
+  setting = 8,   // key=value of a spec
+  key = 16,      // of a spec
+  metric = 32,   // that a run of the spec records, or the best of it
+  limit = 64,    // metric=value
+  number = 128,  // that a run of the spec can print
+  result = 256,  // of `dptrain eval`
+};
+}  // namespace takes
+
+struct ArgumentValue {
+  unsigned kinds = 0;  // 0: shells complete only `words`
+  std::vector<std::string> words{};
+  bool list = false;  // several values, separated by commas
+};
+
 // One argument of a command, for its help, the manual page and completion.
 struct ArgumentText {
   std::string names;  // as add functions take them: "-v,--verbose", "--svg FILE", "SPEC"
   std::string help;
-  std::vector<std::string> choices;  // all its values; empty: any, or none for a flag
-  bool flag = false, many = false;   // many: stands alone any number of times
+  ArgumentValue takes{};
+  bool choice = false;              // it takes nothing but one of takes.words
+  bool flag = false, many = false;  // many: stands alone any number of times
 
   bool stands_alone() const { return !names.starts_with('-'); }
   std::vector<std::string> dashed() const;  // {"-v", "--verbose"}; {"SPEC"} if it stands alone
@@ -43,9 +65,12 @@ class Arguments {
 
   void about(std::string text) { about_ = std::move(text); }  // what the command does
 
-  void text(const std::string& names, std::string& value, const std::string& help = "");
-  void texts(const std::string& names, std::vector<std::string>& values, const std::string& help);
-  void required(const std::string& names, std::string& value, const std::string& help = "");
+  void text(const std::string& names, std::string& value, const ArgumentValue& takes,
+            const std::string& help);
+  void texts(const std::string& names, std::vector<std::string>& values, const ArgumentValue& takes,
+             const std::string& help);
+  void required(const std::string& names, std::string& value, const ArgumentValue& takes,
+                const std::string& help = "");
   void choice(const std::string& names, std::string& value, const std::vector<std::string>& of,
               const std::string& help);
   // Accepts values from `low` to `high`.

@@ -168,7 +168,7 @@ void declare_check(Arguments& arguments, CheckArguments& given) {
   arguments.about(
       "Reports all errors in specs, their data and their initial weights; the exit code is the\n"
       "first error's. At most 1000 images of each set are decoded. Overrides apply to all specs.");
-  given.spec.add_to(arguments, "YAML files: configs/*.yaml");
+  given.spec.add_to(arguments, "YAML files: configs/*.yaml", 0, takes::spec);
   arguments.flag("--no-data", given.syntax,
                  "check only the text of the spec; do not open the data or check shapes");
   arguments.flag("--all-images", given.all_images, "decode every image", "--no-data");

@@ -18,6 +18,7 @@
 #include "base/wrap.h"
 #include "cli/arguments.h"
 #include "cli/command_texts.h"
+#include "cli/completer.h"
 #include "cli/help_text.h"
 #include "cli/spec_argument.h"
 
@@ -71,6 +72,10 @@ int dispatch(const std::vector<std::string>& words) {
   if (asks_help) return help();
   if (words[0] == "--version" || words[0] == "version") {
     print_stdout("{}\n", version());
+    return 0;
+  }
+  if (words[0] == "__complete") {
+    print_stdout("{}", completions({words.begin() + 1, words.end()}));
     return 0;
   }
   const auto command = std::ranges::find(command_table(), words[0], &Command::name);

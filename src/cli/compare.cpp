@@ -146,8 +146,9 @@ void declare_compare(Arguments& arguments, CompareArguments& given) {
       "them (log.every=1), else epochs. Exit codes: 0 the same within the tolerance, 1 they "
       "differ,\n"
       "2 there is nothing to compare, 4 a file cannot be read.");
-  arguments.required("A", given.a);
-  arguments.required("B", given.b, "the reference that A is compared with");
+  arguments.required("A", given.a, {takes::run | takes::file});
+  arguments.required("B", given.b, {takes::run | takes::file},
+                     "the reference that A is compared with");
   arguments.not_negative("--rtol NUMBER", given.tolerance.relative,
                          "relative to B; default: torch's for float32, 1.3e-6");
   arguments.not_negative("--atol NUMBER", given.tolerance.absolute,

@@ -116,7 +116,7 @@ void declare_data(Arguments& arguments, DataArguments& given) {
       "Prints what the data of a spec holds: samples, classes, ranges of values, missing values.\n"
       "Of images in files at most 1000 of each set are decoded.");
   given.spec.add_to(arguments);
-  arguments.text("--sheet FILE", given.sheet,
+  arguments.text("--sheet FILE", given.sheet, {takes::file},
                  "a PNG file for a picture of the first training samples after transforms, images "
                  "only");
   arguments.number("--samples N", given.count, 1, 1024, "how many samples --sheet shows");

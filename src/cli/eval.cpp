@@ -95,11 +95,11 @@ void declare_eval(Arguments& arguments, EvalArguments& given) {
   arguments.about(
       "Loss and metrics of a trained model on a set of samples, each of them once: the test set,\n"
       "or with --set validation the part of the data that `data.validation` sets aside.");
-  given.spec.add_to(arguments, kRunOrSpec);
-  arguments.text("--weights PATH", given.weights, kRunWeights);
+  given.spec.add_to(arguments, kRunOrSpec, takes::run);
+  arguments.text("--weights PATH", given.weights, {takes::file, {"best", "last"}}, kRunWeights);
   arguments.choice("--set SET", given.set, {"test", "validation", "train"},
                    "the samples to evaluate (default: test)");
-  arguments.text("--print,--numbers LIST", given.print,
+  arguments.text("--print,--numbers LIST", given.print, {takes::result, {}, true},
                  "print only these numbers: accuracy, loss,f1, ...");
   arguments.flag("--json", given.json, "print JSON", "--print");
 }

@@ -16,7 +16,8 @@ struct ExplainArguments {
 
 void declare_explain(Arguments& arguments, ExplainArguments& given) {
   arguments.about("Explains a word of the spec language: a layer, loss, optimizer, key, ...");
-  arguments.required("WORD", given.word, "linear, adam, cross_entropy, ddp, data, ...");
+  arguments.required("WORD", given.word, {.words = known_words(registries())},
+                     "linear, adam, cross_entropy, ddp, data, ...");
 }
 
 int run_explain(ExplainArguments& given) {

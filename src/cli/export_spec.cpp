@@ -152,15 +152,16 @@ void declare_export(Arguments& arguments, ExportArguments& given) {
       "Writes a spec, or that of a run directory, as a PyTorch program with the same weights,\n"
       "order and losses (torch), or the trained weights of a run as an ONNX model (onnx) or a\n"
       "state_dict of torch.save (pt).");
-  given.spec.add_to(arguments, kRunOrSpec);
+  given.spec.add_to(arguments, kRunOrSpec, takes::run);
   arguments.choice("--to FORMAT", given.to, {"torch", "onnx", "pt"},
                    "what to write; default: by the ending of the output file (.py, .onnx, .pt), or "
                    "else torch");
-  arguments.text("--weights PATH", given.weights, fmt::format("onnx, pt: {}", kRunWeights));
+  arguments.text("--weights PATH", given.weights, {takes::file, {"best", "last"}},
+                 fmt::format("onnx, pt: {}", kRunWeights));
   arguments.flag("--with-transforms", given.with_transforms,
                  "onnx: the model applies the run's transforms; its input is then bytes, as images "
                  "are stored");
-  arguments.text("-o,--output FILE", given.output,
+  arguments.text("-o,--output FILE", given.output, {takes::file},
                  "output file; data that PyTorch cannot generate is written next to a program as "
                  ".npy; default: standard output, for a program");
 }

@@ -36,7 +36,7 @@ struct GenerateArguments {
 void declare_generate(Arguments& arguments, GenerateArguments& given) {
   arguments.about("Continues a text with a language model that was trained on characters.");
   given.run.add_to(arguments);
-  arguments.text("--prompt TEXT", given.prompt, "text to continue; default: a line break");
+  arguments.text("--prompt TEXT", given.prompt, {}, "text to continue; default: a line break");
   arguments.number("--tokens N", given.count, 1, 1000000, "number of characters to generate");
   arguments.number("--temperature T", given.temperature, 0, 100,
                    "below 1: more probable characters; 0: always the most probable one");

@@ -11,6 +11,7 @@
 #include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/command_texts.h"
 #include "cli/init_spec.h"
 #include "cli/spec_argument.h"
 
@@ -87,14 +88,16 @@ void declare_init(Arguments& arguments, InitArguments& given) {
       "images "
       "(one\nfolder per class, or train/ and test/ with these), a folder of .npy or IDX files, a "
       "text file, or the name\nof a data set such as fashion_mnist.");
-  arguments.required("DATA", given.query.path, "a file, a folder or the name of a data set");
-  arguments.text("--out FILE", given.out, "the spec; default: the name of the data with .yaml");
-  arguments.text("--target NAME", given.query.target,
+  arguments.required("DATA", given.query.path, {takes::file, entry_names("datasets")},
+                     "a file, a folder or the name of a data set");
+  arguments.text("--out FILE", given.out, {takes::file},
+                 "the spec; default: the name of the data with .yaml");
+  arguments.text("--target NAME", given.query.target, {},
                  "the column of a CSV to predict, by name or number, or several: a,b,c; default: "
                  "the last");
-  arguments.text("--header yes|no", given.header,
+  arguments.text("--header yes|no", given.header, {.words = {"yes", "no"}},
                  "whether the first line of a CSV names the columns; default: it looks so");
-  arguments.text("--missing drop", given.missing,
+  arguments.text("--missing drop", given.missing, {.words = {"drop", "mean"}},
                  "leave out lines of a CSV that lack a value; default: inputs get the mean, and "
                  "targets must have one");
   arguments.flag("--force", given.force, "overwrite the spec if it exists");

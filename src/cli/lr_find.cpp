@@ -58,7 +58,8 @@ void declare_lr_find(Arguments& arguments, LrFindArguments& a) {
   arguments.number("--from LR", a.from, 1e-30, 1e6, "first learning rate; default: 1e-7");
   arguments.number("--to LR", a.to, 1e-30, 1e6, "last learning rate; default: 10");
   arguments.number("--steps N", a.steps, 20, 2000, "steps; default: 100");
-  arguments.text("--svg FILE", a.svg, "a file for a picture of the loss by learning rate");
+  arguments.text("--svg FILE", a.svg, {takes::file},
+                 "a file for a picture of the loss by learning rate");
   arguments.flag("--json", a.json, "print the rates and the losses as JSON instead of the number");
 }
 

@@ -64,8 +64,9 @@ void declare_plan(Arguments& arguments, PlanArguments& given) {
   given.spec.add_to(arguments);
   arguments.flag("-v,--verbose", given.verbose,
                  "also print what each pass changed, and why preferred kernels were not chosen");
-  arguments.text("--svg FILE", given.svg, "a file for a picture of the pipeline's schedule");
-  arguments.text("--fit SIZE", given.fit,
+  arguments.text("--svg FILE", given.svg, {takes::file},
+                 "a file for a picture of the pipeline's schedule");
+  arguments.text("--fit SIZE", given.fit, {},
                  "print only the largest data.batch_size whose memory per device fits into SIZE: "
                  "8GiB, 512MiB, or bytes");
   arguments.flag(
@@ -79,14 +80,15 @@ void declare_plan(Arguments& arguments, PlanArguments& given) {
       "DistributedDataParallel, ZeRO 1 to 3 and pipelines would send for this net on the "
       "spec's devices, beside what dptrain moves",
       "--fit");
-  arguments.text("--hosts N", given.several.hosts,
+  arguments.text("--hosts N", given.several.hosts, {},
                  "the plan of the first of N machines, 1 to 1024, each with the devices of the "
                  "spec; with --link also a range, 1..1024");
-  arguments.text("--link LINK", given.several.link,
+  const std::vector<std::string_view> links = link_names();
+  arguments.text("--link LINK", given.several.link, {.words = {links.begin(), links.end()}},
                  fmt::format("measure this machine, and print only a table of the predicted time "
                              "of a step on --hosts machines; the network between them: {}, or "
                              "bandwidth and latency, 1.15GB/s,25us",
-                             fmt::join(link_names(), ", ")));
+                             fmt::join(links, ", ")));
   arguments.flag("--json", given.json, "print the numbers as JSON", "--verbose");
 }
 

@@ -109,12 +109,12 @@ void declare_predict(Arguments& arguments, PredictArguments& given) {
       "of images, in the form of the run's training data before its transforms. Files that cannot\n"
       "be read are reported and left out; the exit code is 4 then.");
   given.run.add_to(arguments);
-  arguments.texts("FILE", given.files, "the samples, without targets");
+  arguments.texts("FILE", given.files, {takes::file}, "the samples, without targets");
   arguments.number("--top K", given.top, 1, 1000,
                    "print the K most probable classes of each sample");
   arguments.flag("--json", given.json, "print JSON instead of the table");
   arguments.flag("--csv", given.csv, "print CSV instead of the table", "--json");
-  arguments.text("-o,--output FILE", given.output,
+  arguments.text("-o,--output FILE", given.output, {takes::file},
                  "write the predictions to a file that ends in .csv, .json or .jsonl, or the "
                  "model's outputs as they are to one that ends in .npy");
 }

@@ -55,13 +55,14 @@ void declare_report(Arguments& arguments, ReportArguments& given) {
       "and\nenvironment. Of several runs: their curves in the same charts, a table of results, the "
       "keys of the\nspecs that differ, and which of them ended in the same bits. The page is one "
       "file without scripts.");
-  arguments.texts("RUN", given.runs,
+  arguments.texts("RUN", given.runs, {takes::run},
                   "run directories, or runs/NAME for its newest run; default: the newest run below "
                   "runs");
-  arguments.text("--out FILE", given.out,
+  arguments.text("--out FILE", given.out, {takes::file},
                  "file to write; default: report.html in the run directory, or in the working "
                  "directory for several runs");
-  arguments.text("--svg FILE", given.svg, "also write a picture of the losses and metrics");
+  arguments.text("--svg FILE", given.svg, {takes::file},
+                 "also write a picture of the losses and metrics");
 }
 
 int run_report_command(ReportArguments& given) {

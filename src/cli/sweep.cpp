@@ -43,7 +43,7 @@ void declare_sweep(Arguments& arguments, Options& o) {
   arguments.number("--seeds N", s.seeds, 1, 1000,
                    "train each combination with seed=0 to N-1; tables show mean and standard "
                    "deviation");
-  arguments.text("--jobs N", s.jobs,
+  arguments.text("--jobs N", s.jobs, {.words = {"auto"}},
                  "runs at a time; auto: as many as the machine's cores allow; default: auto");
   arguments.flag("--zip", s.zip,
                  "take the first values of all lists, then the second ones, ..., instead of every "
@@ -51,17 +51,18 @@ void declare_sweep(Arguments& arguments, Options& o) {
   arguments.number("--random N", s.random, 1, 2000,
                    "draw N combinations from the lists and ranges");
   arguments.number("--seed N", s.random_seed, 0, 1'000'000'000, "the seed of --random; default: 0");
-  arguments.text("--until METRIC=VALUE", s.until,
+  arguments.text("--until METRIC=VALUE", s.until, {takes::limit},
                  "end the sweep when a run reaches this value: test.accuracy=0.88");
-  arguments.text("--target METRIC=VALUE", s.target,
+  arguments.text("--target METRIC=VALUE", s.target, {takes::limit},
                  "end each run when it reaches this value, and sort by the time that it took");
   arguments.flag("--halving", s.halving,
                  "successive halving: train all for a few epochs, the best of them for more, ...");
   arguments.number("--eta N", s.eta, 2, 100, "--halving keeps one of N; default: 3");
-  arguments.text("--metric NAME", s.metric,
+  arguments.text("--metric NAME", s.metric, {takes::metric},
                  "sort by this metric: validation.accuracy, loss, best.test.loss; default: the "
                  "metric of the evaluations");
-  arguments.text("--out DIR", s.out, "the sweep's directory; default: the next one in sweeps/NAME");
+  arguments.text("--out DIR", s.out, {takes::file},
+                 "the sweep's directory; default: the next one in sweeps/NAME");
   arguments.flag("--new", s.anew, "start a new sweep even if there is one to continue");
   arguments.flag("--retry-failed", s.retry_failed, "retry runs that failed");
   arguments.flag("--dry-run", o.dry_run, "print the runs without training them");

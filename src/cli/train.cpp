@@ -215,12 +215,12 @@ int train_as_rank(const TrainArguments& given, const World& world) {
 void declare_train(Arguments& arguments, TrainArguments& given) {
   arguments.about("Trains what a spec describes; the same as `dptrain SPEC`.");
   given.spec.add_to(arguments);
-  arguments.text("--resume PATH", given.resume,
+  arguments.text("--resume PATH", given.resume, {takes::file, {"auto"}},
                  "checkpoint to resume from, or a run directory for its newest checkpoint, or "
                  "'auto' for this spec's newest run if its spec is unchanged");
-  arguments.text("--trace FILE", given.trace,
+  arguments.text("--trace FILE", given.trace, {takes::file},
                  "write a timeline of each worker to this file, for chrome://tracing or Perfetto");
-  arguments.text("--print,--numbers LIST", given.print,
+  arguments.text("--print,--numbers LIST", given.print, {takes::number, {}, true},
                  "numbers to print on standard output instead of the epochs' lines: "
                  "test.accuracy, loss,seconds, best.test.accuracy, weights.sha256, out, ...");
   arguments.flag("--json", given.json,

@@ -178,7 +178,7 @@ void declare_watch(Arguments& arguments, WatchArguments& given) {
       "ends "
       "with the run,\nor by Ctrl-C, which does not touch the run. If standard output is not a "
       "terminal, it prints a line\nfor each new record.");
-  arguments.text("RUN", given.run,
+  arguments.text("RUN", given.run, {takes::run},
                  "a run directory, or runs/NAME for its newest run; default: the newest run below "
                  "runs");
   arguments.flag("--once", given.once, "print the current state and exit");
