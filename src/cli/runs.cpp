@@ -60,14 +60,14 @@ void declare_runs(Arguments& arguments, RunsArguments& given) {
       "failed.");
   arguments.texts("DIR", given.directories, {takes::run},
                   "directories with runs, such as runs/NAME, or NAME for runs/NAME; default: runs");
-  arguments.text("--sort", given.sort, {takes::number | takes::key},
+  arguments.text("--sort KEY", given.sort, {takes::number | takes::key},
                  "a key or result to sort by: optimizer.sgd.lr, loss, best.test.accuracy, ...; the "
                  "best come first");
   arguments.flag("--json", given.json, "print JSON instead of the table");
   arguments.flag("--csv", given.csv, "print CSV instead of the table", "--json");
-  arguments.text("--svg", given.svg, {takes::file},
+  arguments.text("--svg FILE", given.svg, {takes::file},
                  "a file for a picture of loss, accuracy and samples per second by --x");
-  arguments.text("--x", given.x, {takes::key},
+  arguments.text("--x KEY", given.x, {takes::key},
                  "the key of the picture's horizontal axis: data.batch_size");
 }
 
