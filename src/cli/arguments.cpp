@@ -17,7 +17,9 @@ namespace {
 
 template <class T>
 CLI::Option* add(CLI::App& app, const std::string& names, T& value) {
-  return app.add_option(names.substr(0, names.find(' ')), value);
+  std::string known = names.substr(0, names.find(' '));
+  std::ranges::replace(known, '=', '_');  // KEY=VALUE
+  return app.add_option(known, value);
 }
 
 template <class T>
@@ -43,13 +45,14 @@ std::string ArgumentText::value() const {
   return space == names.npos ? "" : names.substr(space + 1);
 }
 
-Arguments::Arguments(const std::string& command, const std::string& about)
-    : command_(command), about_(about), app_(std::make_unique<CLI::App>()) {}
+Arguments::Arguments(std::string_view command)
+    : command_(command), app_(std::make_unique<CLI::App>()) {}
 
 Arguments::~Arguments() = default;
 
-void Arguments::text(const std::string& names, std::string& value, const std::string& help) {
-  texts_.push_back({.names = names, .help = help});
+void Arguments::text(const std::string& names, std::string& value, const ArgumentValue& takes,
+                     const std::string& help) {
+  texts_.push_back({.names = names, .help = help, .takes = takes});
   add(*app_, names, value)->check([help](const std::string& given) {
     if (!given.empty()) return std::string();
     return fmt::format("the value is empty; pass a value ({}), or leave the argument out", help);
@@ -57,19 +60,20 @@ void Arguments::text(const std::string& names, std::string& value, const std::st
 }
 
 void Arguments::texts(const std::string& names, std::vector<std::string>& values,
-                      const std::string& help) {
-  texts_.push_back({.names = names, .help = help, .many = true});
+                      const ArgumentValue& takes, const std::string& help) {
+  texts_.push_back({.names = names, .help = help, .takes = takes, .many = true});
   add(*app_, names, values);
 }
 
-void Arguments::required(const std::string& names, std::string& value, const std::string& help) {
-  texts_.push_back({.names = names, .help = help});
+void Arguments::required(const std::string& names, std::string& value, const ArgumentValue& takes,
+                         const std::string& help) {
+  texts_.push_back({.names = names, .help = help, .takes = takes});
   add(*app_, names, value)->required();
 }
 
 void Arguments::choice(const std::string& names, std::string& value,
                        const std::vector<std::string>& of, const std::string& help) {
-  texts_.push_back({.names = names, .help = help, .choices = of});
+  texts_.push_back({.names = names, .help = help, .takes = {.words = of}, .choice = true});
   add(*app_, names, value)->check(CLI::IsMember(of));
 }
 
@@ -107,8 +111,7 @@ std::string Arguments::help() const {
     std::string name, text = a.help;
     for (const std::string& n : a.dashed()) name += (name.empty() ? "" : ", ") + n;
     if (!a.value().empty()) name += " " + a.value();
-    if (a.names == "KEY_VALUE") name = "KEY=VALUE";
-    if (!a.choices.empty()) text += fmt::format(": {}", fmt::join(a.choices, ", "));
+    if (a.choice) text += fmt::format(": {}", fmt::join(a.takes.words, ", "));
     if (a.stands_alone()) usage += fmt::format(" [{}{}]", name, a.many ? " ..." : "");
     (a.stands_alone() ? words : options).emplace_back(std::move(name), std::move(text));
   }
@@ -123,7 +126,7 @@ std::string Arguments::advice(const std::vector<std::string>& words) const {
   std::vector<std::string> all = {"--help"};
   bool takes_keys = false;
   for (const ArgumentText& a : texts_) {
-    takes_keys = takes_keys || a.names == "KEY_VALUE";
+    takes_keys = takes_keys || (a.takes.kinds & takes::setting) != 0;
     if (!a.stands_alone())
       for (std::string& name : a.dashed()) all.push_back(std::move(name));
   }
@@ -147,7 +150,7 @@ std::string Arguments::advice(const std::vector<std::string>& words) const {
 }
 
 void Arguments::parse(const std::vector<std::string>& words) {
-  if (words.size() == 1 && words[0] == kListArguments) throw ArgumentList{about_, texts_};
+  if (words_) *words_ = words;
   std::vector<std::string> reversed(words.rbegin(), words.rend());  // in the order that CLI11 takes
   try {
     app_->parse(reversed);

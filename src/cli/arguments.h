@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11 names it so
@@ -20,36 +21,56 @@ struct BadWords {
   std::string command{};  // whose --help explains the arguments; set by run_command_line()
 };
 
-// One argument of a command, for completion scripts and the manual page.
+// What values name, which is what shells complete; several are combined by |.
+namespace takes {
+enum Kind : unsigned {
+  file = 1,
+  spec = 2,      // a YAML file
+  run = 4,       // see find_run()
+  setting = 8,   // key=value of a spec
+  key = 16,      // of a spec
+  metric = 32,   // that a run of the spec records, or the best of it
+  limit = 64,    // metric=value
+  number = 128,  // that a run of the spec can print
+  result = 256,  // of `dptrain eval`
+};
+}  // namespace takes
+
+struct ArgumentValue {
+  unsigned kinds = 0;  // 0: shells complete only `words`
+  std::vector<std::string> words{};
+  bool list = false;  // several values, separated by commas
+};
+
+// One argument of a command, for its help, the manual page and completion.
 struct ArgumentText {
   std::string names;  // as add functions take them: "-v,--verbose", "--svg FILE", "SPEC"
   std::string help;
-  std::vector<std::string> choices;  // all its values; empty: any, or none for a flag
-  bool flag = false, many = false;   // many: stands alone any number of times
+  ArgumentValue takes{};
+  bool choice = false;              // it takes nothing but one of takes.words
+  bool flag = false, many = false;  // many: stands alone any number of times
 
   bool stands_alone() const { return !names.starts_with('-'); }
   std::vector<std::string> dashed() const;  // {"-v", "--verbose"}; {"SPEC"} if it stands alone
   std::string value() const;                // "FILE"; empty: it takes none, or stands alone
 };
 
-// Thrown by Arguments::parse for the single word kListArguments, which no command line can hold.
-struct ArgumentList {
-  std::string about;
-  std::vector<ArgumentText> arguments;
-};
-inline constexpr std::string_view kListArguments{"\0", 1};
-
 // Declares a command's arguments and the variables that parse() fills. Names are "--long VALUE" or
 // "-s,--long VALUE", "--long" for a flag, or a word without dashes for a positional argument. An
 // omitted argument leaves its variable unchanged.
 class Arguments {
  public:
-  Arguments(const std::string& command, const std::string& about);
+  explicit Arguments(std::string_view command);
   ~Arguments();
 
-  void text(const std::string& names, std::string& value, const std::string& help = "");
-  void texts(const std::string& names, std::vector<std::string>& values, const std::string& help);
-  void required(const std::string& names, std::string& value, const std::string& help = "");
+  void about(std::string text) { about_ = std::move(text); }  // what the command does
+
+  void text(const std::string& names, std::string& value, const ArgumentValue& takes,
+            const std::string& help);
+  void texts(const std::string& names, std::vector<std::string>& values, const ArgumentValue& takes,
+             const std::string& help);
+  void required(const std::string& names, std::string& value, const ArgumentValue& takes,
+                const std::string& help = "");
   void choice(const std::string& names, std::string& value, const std::vector<std::string>& of,
               const std::string& help);
   // Accepts values from `low` to `high`.
@@ -61,8 +82,11 @@ class Arguments {
   // `instead_of`: another flag that excludes this one.
   void flag(const std::string& names, bool& value, const std::string& help,
             const std::string& instead_of = "");
+  void keep_words(std::vector<std::string>& words) { words_ = &words; }  // that parse() reads
 
   void parse(const std::vector<std::string>& words);
+  const std::string& about() const { return about_; }
+  const std::vector<ArgumentText>& list() const { return texts_; }
 
  private:
   std::string help() const;
@@ -71,6 +95,7 @@ class Arguments {
   std::string command_, about_;
   std::unique_ptr<CLI::App> app_;
   std::vector<ArgumentText> texts_;
+  std::vector<std::string>* words_ = nullptr;
 };
 
 }  // namespace dpt

@@ -21,6 +21,7 @@
 #include "cli/arguments.h"
 #include "cli/bench_rows.h"
 #include "cli/command.h"
+#include "cli/command_texts.h"
 #include "cli/measured_row.h"
 #include "cli/spec_argument.h"
 #include "cli/terminal_text.h"
@@ -43,9 +44,8 @@ struct BenchArguments {
   int notes = -1;
 };
 
-BenchArguments read_words(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "bench",
+void declare_bench(Arguments& arguments, BenchArguments& a) {
+  arguments.about(
       "Measures the training steps of a spec in several modes: warms up, times each row once per "
       "round,\n"
       "and reports medians over the rounds. Separate list entries by commas; every combination is "
@@ -55,29 +55,30 @@ BenchArguments read_words(const std::vector<std::string>& words) {
       "number of devices. A device has one core, or as many as `cores` in the spec says.\n"
       "The table, CSV and a picture are written to a new run directory as bench.json, bench.csv, "
       "bench.svg.");
-  BenchArguments a;
+  const std::vector<std::string> modes = entry_names("modes");
+  std::vector<std::string> compared = modes;
+  std::erase(compared, "single");
   a.spec.add_to(arguments);
-  arguments.text("--compare LIST", a.lists.compare,
+  arguments.text("--compare LIST", a.lists.compare, {.words = compared, .list = true},
                  "modes to compare with single by number of devices: dp,ddp");
-  arguments.text("--modes LIST", a.lists.modes,
+  arguments.text("--modes LIST", a.lists.modes, {.words = modes, .list = true},
                  "without --compare: the modes to measure; default: single,dp,ddp");
-  arguments.text("--devices LIST", a.lists.devices,
+  arguments.text("--devices LIST", a.lists.devices, {},
                  "for dp, ddp and pipeline: 1,2; single has one; default: the spec's or the mode's "
                  "own; with --compare: 1,2,4,... up to the machine's cores or GPUs");
-  arguments.text("--batch-sizes LIST", a.lists.batch_sizes,
+  arguments.text("--batch-sizes LIST", a.lists.batch_sizes, {},
                  "global batch sizes, over all devices: 128,512; default: the spec's");
-  arguments.text("--precision LIST", a.lists.precisions, "fp32,...; default: the spec's");
+  arguments.text("--precision LIST", a.lists.precisions,
+                 {.words = entry_names("precisions"), .list = true},
+                 "fp32,...; default: the spec's");
   arguments.number("--rounds N", a.settings.rounds, 1, 1000,
                    "number of times each row is timed; default: 5");
   arguments.number("--seconds N", a.settings.seconds, 0.001, 3600,
                    "seconds that each row is timed per round; default: 1");
   arguments.flag("--json", a.json, "print JSON instead of the table");
   arguments.flag("--csv", a.csv, "print CSV instead of the table", "--json");
-  arguments.text("--svg FILE", a.svg, "also write the picture to this file");
+  arguments.text("--svg FILE", a.svg, {takes::file}, "also write the picture to this file");
   arguments.hidden("--row", a.notes);
-  arguments.parse(words);
-  a.spec.path = find_spec(a.spec.path);  // said once, not by the process of each row
-  return a;
 }
 
 // Leases the same cores for all rows and rounds, so that no other run of dptrain uses them. Rows
@@ -231,8 +232,8 @@ void describe(BenchReport& report) {
   report.machine = on_gpus ? gpu_machine_line() : machine_line();
 }
 
-int run_bench(const std::vector<std::string>& words) {
-  const BenchArguments a = read_words(words);
+int run_bench(BenchArguments& a) {
+  a.spec.path = find_spec(a.spec.path);  // said once, not by the process of each row
   if (a.notes >= 0)
     return run_row(a.notes, [&](const auto& overrides) { return open_row(a.spec, overrides); });
   RowMaker maker(a.spec, a.lists);
@@ -268,9 +269,8 @@ int run_bench(const std::vector<std::string>& words) {
 }  // namespace
 
 Command bench() {
-  return {.name = "bench",
-          .summary = "measure modes, devices, batch sizes and precisions",
-          .run = run_bench};
+  return make_command("bench", "measure modes, devices, batch sizes and precisions", declare_bench,
+                      run_bench);
 }
 
 }  // namespace dpt::commands

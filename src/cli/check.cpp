@@ -159,43 +159,47 @@ std::vector<std::string> take_specs(SpecArgument& argument) {
   return out;
 }
 
-int run_check(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "check",
+struct CheckArguments {
+  SpecArgument spec;
+  bool syntax = false, all_images = false, json = false;
+};
+
+void declare_check(Arguments& arguments, CheckArguments& given) {
+  arguments.about(
       "Reports all errors in specs, their data and their initial weights; the exit code is the\n"
       "first error's. At most 1000 images of each set are decoded. Overrides apply to all specs.");
-  SpecArgument argument;
-  bool syntax = false, all_images = false, json = false;
-  argument.add_to(arguments, "YAML files: configs/*.yaml");
-  arguments.flag("--no-data", syntax,
+  given.spec.add_to(arguments, "YAML files: configs/*.yaml", 0, takes::spec);
+  arguments.flag("--no-data", given.syntax,
                  "check only the text of the spec; do not open the data or check shapes");
-  arguments.flag("--all-images", all_images, "decode every image", "--no-data");
-  arguments.flag("--json", json, "print errors and warnings as JSON");
-  arguments.parse(words);
+  arguments.flag("--all-images", given.all_images, "decode every image", "--no-data");
+  arguments.flag("--json", given.json, "print errors and warnings as JSON");
+}
+
+int run_check(CheckArguments& given) {
   int code = 0;
   Json results = Json::array();
-  for (const std::string& path : take_specs(argument)) {
-    argument.path = path;
+  for (const std::string& path : take_specs(given.spec)) {
+    given.spec.path = path;
     Findings found;
     std::optional<LoadedSpec> loaded;
-    found.collect([&] { loaded = load(argument); });
-    if (loaded && syntax)
+    found.collect([&] { loaded = load(given.spec); });
+    if (loaded && given.syntax)
       found.warn(warnings_of(loaded->spec));
     else if (loaded)
-      check_session(*loaded, argument,
-                    all_images ? std::numeric_limits<int64_t>::max() : kMostDecoded, found);
-    if (found.code() == 0 && !json) print_stdout("{}: ok\n", path);
+      check_session(*loaded, given.spec,
+                    given.all_images ? std::numeric_limits<int64_t>::max() : kMostDecoded, found);
+    if (found.code() == 0 && !given.json) print_stdout("{}: ok\n", path);
     if (code == 0) code = found.code();
     results.push(found.json(path).on_line(0));
   }
-  if (json) print_stdout("{}\n", Json{{"specs", std::move(results)}}.dump());
+  if (given.json) print_stdout("{}\n", Json{{"specs", std::move(results)}}.dump());
   return code;
 }
 
 }  // namespace
 
 Command check() {
-  return {.name = "check", .summary = "report all errors in specs", .run = run_check};
+  return make_command("check", "report all errors in specs", declare_check, run_check);
 }
 
 }  // namespace dpt::commands

@@ -18,6 +18,7 @@
 #include "base/wrap.h"
 #include "cli/arguments.h"
 #include "cli/command_texts.h"
+#include "cli/completer.h"
 #include "cli/help_text.h"
 #include "cli/spec_argument.h"
 
@@ -73,12 +74,19 @@ int dispatch(const std::vector<std::string>& words) {
     print_stdout("{}\n", version());
     return 0;
   }
+  if (words[0] == "__complete") {
+    print_stdout("{}", completions({words.begin() + 1, words.end()}));
+    return 0;
+  }
   const auto command = std::ranges::find(command_table(), words[0], &Command::name);
   const bool named = command != command_table().end();
   if (!named && !words[0].empty() && is_meant_as_command(words[0])) throw unknown_command(words[0]);
   const Command& chosen = named ? *command : command_table()[0];
   try {
-    return chosen.run({words.begin() + (named ? 1 : 0), words.end()});
+    Arguments arguments(chosen.name);
+    const std::function<int()> run = chosen.declare(arguments);
+    arguments.parse({words.begin() + (named ? 1 : 0), words.end()});
+    return run();
   } catch (BadWords& e) {
     e.command = chosen.name;
     throw;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "cli/command.h"
 #include "session/session.h"
 #include "spec/language.h"
 
@@ -30,15 +29,6 @@ constexpr Meaning kExitCodes[] = {
     {"130", "Ctrl-C"},
 };
 
-ArgumentList arguments_of(const Command& command) {
-  try {
-    command.run({std::string(kListArguments)});
-  } catch (const ArgumentList& list) {
-    return list;
-  }
-  return {};
-}
-
 class Keys {
  public:
   explicit Keys(const Registries& registries) : registries_(registries) {}
@@ -54,6 +44,7 @@ class Keys {
     if (k.registry == "layers" || k.registry == "blocks") return;
     const std::string path = above + std::string(k.name);
     OverrideKey& own = key(path);
+    own.names_file = own.names_file || k.type == KeyKind::path;
     for (const std::string_view c : k.choices) add_value(own, c);
     if (k.type == KeyKind::boolean)
       for (const char* truth : {"true", "false"}) add_value(own, truth);
@@ -69,7 +60,7 @@ class Keys {
 
   OverrideKey& key(const std::string& path) {
     const auto found = std::ranges::find(keys_, path, &OverrideKey::path);
-    return found != keys_.end() ? *found : keys_.emplace_back(OverrideKey{path, {}});
+    return found != keys_.end() ? *found : keys_.emplace_back(OverrideKey{path});
   }
 
   // Only what is a word for a shell: not `|`, a delimiter.
@@ -84,17 +75,6 @@ class Keys {
 
 }  // namespace
 
-bool CommandText::takes_spec() const { return !arguments.empty() && arguments[0].names == "SPEC"; }
-
-std::vector<CommandText> command_texts() {
-  std::vector<CommandText> out;
-  for (const Command& c : command_table()) {
-    ArgumentList list = arguments_of(c);
-    out.push_back({c.name, c.summary, std::move(list.about), std::move(list.arguments)});
-  }
-  return out;
-}
-
 std::span<const Meaning> environment_variables() { return kEnvironment; }
 std::span<const Meaning> exit_codes() { return kExitCodes; }
 
@@ -102,6 +82,13 @@ std::vector<OverrideKey> override_keys(const Registries& registries) {
   Keys keys(registries);
   keys.add("", top_keys(registries).describe());
   return keys.take();
+}
+
+std::vector<std::string> entry_names(std::string_view registry) {
+  std::vector<std::string> out;
+  const Registries all = registries();
+  for (const RegistryEntry* entry : registry_of(all, registry)) out.emplace_back(entry->name);
+  return out;
 }
 
 std::string spec_key_named(const std::string& name) {

@@ -1,5 +1,4 @@
-// What the commands and their arguments are called: for the help, completion scripts and the manual
-// page, which thereby always agree with what the program understands.
+// What help, completion and the manual page say about more than one command.
 #pragma once
 
 #include <span>
@@ -7,20 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/arguments.h"
 #include "spec/spec.h"
 
 namespace dpt {
-
-struct CommandText {
-  std::string_view name, summary;
-  std::string about;  // several sentences
-  std::vector<ArgumentText> arguments;
-
-  bool takes_spec() const;  // SPEC [key=value ...]
-};
-// All commands, the default one first.
-std::vector<CommandText> command_texts();
 
 // An environment variable or an exit code, and what it means.
 struct Meaning {
@@ -32,10 +20,14 @@ std::span<const Meaning> exit_codes();
 // A key that may be set on the command line of any spec: "data.batch_size".
 struct OverrideKey {
   std::string path;
-  std::vector<std::string> values;  // that can be named; empty: numbers, paths, ...
+  std::vector<std::string> values{};  // that can be named; empty: numbers, paths, ...
+  bool names_file = false;            // its value is a path
 };
 // Without those of layers and blocks, whose names are the spec's own.
 std::vector<OverrideKey> override_keys(const Registries& registries);
+
+// The names in a registry (spec/language.h), such as "datasets".
+std::vector<std::string> entry_names(std::string_view registry);
 
 // The key that a user means by a name, such as `batch-size`: the shortest path that is the name or
 // ends with it; empty: none.

@@ -129,9 +129,14 @@ void add_weights(Findings& out, const SafeTensors& a, const SafeTensors& b, Tole
         fmt::format("  {:<{}}  {:<{}}  {}\n", t.name, names, kind_of(t), kinds, described(t));
 }
 
-int run_compare(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "compare",
+struct CompareArguments {
+  std::string a, b;
+  Tolerance tolerance;
+  bool json = false;
+};
+
+void declare_compare(Arguments& arguments, CompareArguments& given) {
+  arguments.about(
       "Reports at which step two runs start to differ, and by how much. A and B are run\n"
       "directories (runs/NAME or NAME: its newest run), files of losses (JSON lines, such as "
       "metrics.jsonl "
@@ -141,35 +146,36 @@ int run_compare(const std::vector<std::string>& words) {
       "them (log.every=1), else epochs. Exit codes: 0 the same within the tolerance, 1 they "
       "differ,\n"
       "2 there is nothing to compare, 4 a file cannot be read.");
-  std::string a_path, b_path;
-  Tolerance tolerance;
-  arguments.required("A", a_path);
-  arguments.required("B", b_path, "the reference that A is compared with");
-  arguments.not_negative("--rtol NUMBER", tolerance.relative,
+  arguments.required("A", given.a, {takes::run | takes::file});
+  arguments.required("B", given.b, {takes::run | takes::file},
+                     "the reference that A is compared with");
+  arguments.not_negative("--rtol NUMBER", given.tolerance.relative,
                          "relative to B; default: torch's for float32, 1.3e-6");
-  arguments.not_negative("--atol NUMBER", tolerance.absolute, "default: torch's for float32, 1e-5");
-  bool json = false;
-  arguments.flag("--json", json, "print JSON");
-  arguments.parse(words);
-  const Side a = read_side(a_path), b = read_side(b_path);
+  arguments.not_negative("--atol NUMBER", given.tolerance.absolute,
+                         "default: torch's for float32, 1e-5");
+  arguments.flag("--json", given.json, "print JSON");
+}
+
+int run_compare(CompareArguments& given) {
+  const Side a = read_side(given.a), b = read_side(given.b);
   Findings found;
   const auto compare_by = [&](const std::string& interval, LossesBy RecordedLosses::*by) {
     if (!a.losses || !b.losses || !found.verdicts.empty()) return;
     const LossesBy &of_a = (*a.losses).*by, &of_b = (*b.losses).*by;
     if (std::ranges::any_of(of_a, [&](const auto& r) { return of_b.contains(r.first); }))
-      add_losses(found, interval, of_a, of_b, tolerance);
+      add_losses(found, interval, of_a, of_b, given.tolerance);
   };
   compare_by("step", &RecordedLosses::steps);
   compare_by("epoch", &RecordedLosses::epochs);
-  if (a.weights && b.weights) add_weights(found, *a.weights, *b.weights, tolerance);
+  if (a.weights && b.weights) add_weights(found, *a.weights, *b.weights, given.tolerance);
   if (found.verdicts.empty())
     fail(Fault::spec,
          "{} and {} have nothing in common to compare: weights, or losses of the same steps or "
          "epochs (log.every=1 records every step)",
-         a_path, b_path);
+         given.a, given.b);
   const Verdict verdict = *std::ranges::max_element(found.verdicts);
   const int code = verdict == Verdict::apart ? 1 : 0;
-  if (json) {
+  if (given.json) {
     constexpr std::string_view kVerdicts[] = {"same", "within tolerance", "different"};
     Json out = {{"a", a.path}, {"b", b.path}, {"verdict", kVerdicts[static_cast<int>(verdict)]}};
     for (const auto& [key, value] : found.json.members()) out.add(key, value);
@@ -182,16 +188,16 @@ int run_compare(const std::vector<std::string>& words) {
   else if (verdict == Verdict::same)
     print_stdout("the same\n");
   else
-    print_stdout("the same within rtol {:g}, atol {:g}\n", tolerance.relative, tolerance.absolute);
+    print_stdout("the same within rtol {:g}, atol {:g}\n", given.tolerance.relative,
+                 given.tolerance.absolute);
   return code;
 }
 
 }  // namespace
 
 Command compare() {
-  return {.name = "compare",
-          .summary = "report at which step two runs start to differ, and by how much",
-          .run = run_compare};
+  return make_command("compare", "report at which step two runs start to differ, and by how much",
+                      declare_compare, run_compare);
 }
 
 }  // namespace dpt::commands

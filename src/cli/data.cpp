@@ -104,23 +104,27 @@ SessionData data_of(const Spec& spec) {
   throw BadSpec{d.render()};
 }
 
-int run_data(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "data",
-      "Prints what the data of a spec holds: samples, classes, ranges of values, missing values.\n"
-      "Of images in files at most 1000 of each set are decoded.");
-  SpecArgument argument;
+struct DataArguments {
+  SpecArgument spec;
   std::string sheet;
   int count = 64;
-  argument.add_to(arguments);
-  arguments.text("--sheet FILE", sheet,
+  bool json = false;
+};
+
+void declare_data(Arguments& arguments, DataArguments& given) {
+  arguments.about(
+      "Prints what the data of a spec holds: samples, classes, ranges of values, missing values.\n"
+      "Of images in files at most 1000 of each set are decoded.");
+  given.spec.add_to(arguments);
+  arguments.text("--sheet FILE", given.sheet, {takes::file},
                  "a PNG file for a picture of the first training samples after transforms, images "
                  "only");
-  arguments.number("--samples N", count, 1, 1024, "how many samples --sheet shows");
-  bool json = false;
-  arguments.flag("--json", json, "print JSON");
-  arguments.parse(words);
-  const LoadedSpec loaded = load(argument);
+  arguments.number("--samples N", given.count, 1, 1024, "how many samples --sheet shows");
+  arguments.flag("--json", given.json, "print JSON");
+}
+
+int run_data(DataArguments& given) {
+  const LoadedSpec loaded = load(given.spec);
   const Spec& spec = loaded.spec;
   const SessionData data = data_of(spec);
   const size_t width = text_width();
@@ -129,7 +133,7 @@ int run_data(const std::vector<std::string>& words) {
   const auto print = [&](const std::string& name, const Dataset& set,
                          std::span<const uint32_t> rows) {
     const DataSummary summary = summarize(set, rows, kMostSamplesRead);
-    if (json)
+    if (given.json)
       sets.push(data_json(name, set, summary).on_line(0));
     else
       print_stdout("{}{}", name == "training" ? "" : "\n", data_text(name, set, summary, style));
@@ -139,24 +143,24 @@ int run_data(const std::vector<std::string>& words) {
     if (!remarks.empty()) print_stderr("warning: {} set: {}\n", name, remarks);
   };
   print("training", data.train, data.train_rows);
-  if (!json && data.loader->input().dtype == DType::f32)
+  if (!given.json && data.loader->input().dtype == DType::f32)
     print_stdout("{}",
                  transformed_text(data.loader->input(), range_after_transforms(data, spec), style));
-  if (!json && spec.data.sampler == "weighted")
+  if (!given.json && spec.data.sampler == "weighted")
     print_stdout("{}", weighted_text(data.train_samples(), style));
   if (data.test) print(std::string(data.evaluated_set()), *data.test, data.test_rows);
   if (data.final_test) print("test", *data.final_test, {});
-  if (json) print_stdout("{}\n", Json{{"sets", std::move(sets)}}.dump());
-  if (sheet.empty()) return 0;
-  const std::string written = write_sheet(sheet, data, spec, count);
-  json ? print_stderr("{}", written) : print_stdout("\n{}", written);
+  if (given.json) print_stdout("{}\n", Json{{"sets", std::move(sets)}}.dump());
+  if (given.sheet.empty()) return 0;
+  const std::string written = write_sheet(given.sheet, data, spec, given.count);
+  given.json ? print_stderr("{}", written) : print_stdout("\n{}", written);
   return 0;
 }
 
 }  // namespace
 
 Command data() {
-  return {.name = "data", .summary = "print what the data of a spec holds", .run = run_data};
+  return make_command("data", "print what the data of a spec holds", declare_data, run_data);
 }
 
 }  // namespace dpt::commands

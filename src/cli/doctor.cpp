@@ -143,18 +143,22 @@ Report report_of_machine() {
   return out;
 }
 
-int run_doctor(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "doctor",
-      "Reports what this machine offers: cores, instruction sets, libraries, GPUs, data.");
+struct DoctorArguments {
   bool json = false;
-  arguments.flag("--json", json, "print JSON");
-  arguments.parse(words);
+};
+
+void declare_doctor(Arguments& arguments, DoctorArguments& given) {
+  arguments.about(
+      "Reports what this machine offers: cores, instruction sets, libraries, GPUs, data.");
+  arguments.flag("--json", given.json, "print JSON");
+}
+
+int run_doctor(DoctorArguments& given) {
   const Report report = report_of_machine();
   Json entries = Json::array();
   for (const Found& f : report)
     entries.push(Json{{"what", f.what}, {"ok", f.good}, {"text", f.text}}.on_line(0));
-  if (json) {
+  if (given.json) {
     print_stdout("{}\n", Json{{"found", std::move(entries)}}.dump());
     return 0;
   }
@@ -166,9 +170,8 @@ int run_doctor(const std::vector<std::string>& words) {
 }  // namespace
 
 Command doctor() {
-  return {.name = "doctor",
-          .summary = "report what this machine offers and what is missing",
-          .run = run_doctor};
+  return make_command("doctor", "report what this machine offers and what is missing",
+                      declare_doctor, run_doctor);
 }
 
 }  // namespace dpt::commands

@@ -85,37 +85,41 @@ std::string evaluation_json(const TrainedRun& run, const std::string& set, int64
   return out.add("confusion_matrix", std::move(rows)).dump() + "\n";
 }
 
-int run_eval(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "eval",
-      "Loss and metrics of a trained model on a set of samples, each of them once: the test set,\n"
-      "or with --set validation the part of the data that `data.validation` sets aside.");
-  SpecArgument argument;
+struct EvalArguments {
+  SpecArgument spec;
   std::string weights, set = "test", print;
   bool json = false;
-  argument.add_to(arguments, kRunOrSpec);
-  arguments.text("--weights PATH", weights, kRunWeights);
-  arguments.choice("--set SET", set, {"test", "validation", "train"},
+};
+
+void declare_eval(Arguments& arguments, EvalArguments& given) {
+  arguments.about(
+      "Loss and metrics of a trained model on a set of samples, each of them once: the test set,\n"
+      "or with --set validation the part of the data that `data.validation` sets aside.");
+  given.spec.add_to(arguments, kRunOrSpec, takes::run);
+  arguments.text("--weights PATH", given.weights, {takes::file, {"best", "last"}}, kRunWeights);
+  arguments.choice("--set SET", given.set, {"test", "validation", "train"},
                    "the samples to evaluate (default: test)");
-  arguments.text("--print,--numbers LIST", print,
+  arguments.text("--print,--numbers LIST", given.print, {takes::result, {}, true},
                  "print only these numbers: accuracy, loss,f1, ...");
-  arguments.flag("--json", json, "print JSON", "--print");
-  arguments.parse(words);
+  arguments.flag("--json", given.json, "print JSON", "--print");
+}
+
+int run_eval(EvalArguments& given) {
   TrainedRun run = load(TrainedRunArgument{
-      .run = argument.path, .weights = weights, .overrides = argument.overrides});
+      .run = given.spec.path, .weights = given.weights, .overrides = given.spec.overrides});
   LoadedSpec& loaded = run.loaded;
-  if (set == "validation" && !loaded.spec.data.validation.on())
+  if (given.set == "validation" && !loaded.spec.data.validation.on())
     fail(Fault::spec, "the spec has no validation set: set `data.validation`, or omit --set");
   loaded.spec = evaluation_spec(std::move(loaded.spec), run.weights);
-  const EvaluatedSet evaluated = set_of(set);
+  const EvaluatedSet evaluated = set_of(given.set);
   const std::unique_ptr<const Session> session = open_evaluation(loaded, evaluated);
   const Evaluation e = evaluate(*session);
-  if (!print.empty()) {
-    print_stdout("{}", printed_line(print, set, numbers_of(set, e)));
+  if (!given.print.empty()) {
+    print_stdout("{}", printed_line(given.print, given.set, numbers_of(given.set, e)));
     return 0;
   }
-  if (json) {
-    print_stdout("{}", evaluation_json(run, set, session->data.test_samples(), e));
+  if (given.json) {
+    print_stdout("{}", evaluation_json(run, given.set, session->data.test_samples(), e));
     return 0;
   }
   print_stdout("{}{}\n", evaluation_text(name_of(evaluated), e, 6),
@@ -128,7 +132,7 @@ int run_eval(const std::vector<std::string>& words) {
 }  // namespace
 
 Command eval() {
-  return {.name = "eval", .summary = "loss and metrics of trained weights", .run = run_eval};
+  return make_command("eval", "loss and metrics of trained weights", declare_eval, run_eval);
 }
 
 }  // namespace dpt::commands

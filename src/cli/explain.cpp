@@ -10,32 +10,38 @@
 namespace dpt::commands {
 namespace {
 
-int run_explain(const std::vector<std::string>& words) {
-  Arguments arguments("explain",
-                      "Explains a word of the spec language: a layer, loss, optimizer, key, ...");
+struct ExplainArguments {
   std::string word;
-  arguments.required("WORD", word, "linear, adam, cross_entropy, ddp, data, ...");
-  arguments.parse(words);
+};
+
+void declare_explain(Arguments& arguments, ExplainArguments& given) {
+  arguments.about("Explains a word of the spec language: a layer, loss, optimizer, key, ...");
+  arguments.required("WORD", given.word, {.words = known_words(registries())},
+                     "linear, adam, cross_entropy, ddp, data, ...");
+}
+
+int run_explain(ExplainArguments& given) {
   const Registries registries_of_spec = registries();
-  const std::string text = explain(registries_of_spec, word);
+  const std::string text = explain(registries_of_spec, given.word);
   if (!text.empty()) {
     print_stdout("{}", text);
     return 0;
   }
-  const std::string near = nearest_word(registries_of_spec, word);
+  const std::string near = nearest_word(registries_of_spec, given.word);
   throw BadSpec{near.empty()
                     ? fmt::format("dptrain: the spec language has no '{}'; `dptrain schema "
                                   "--markdown` lists all words\n",
-                                  word)
+                                  given.word)
                     : fmt::format("dptrain: the spec language has no '{}'; did you mean "
                                   "'{}'?\n",
-                                  word, near)};
+                                  given.word, near)};
 }
 
 }  // namespace
 
 Command explain() {
-  return {.name = "explain", .summary = "explain a word of the spec language", .run = run_explain};
+  return make_command("explain", "explain a word of the spec language", declare_explain,
+                      run_explain);
 }
 
 }  // namespace dpt::commands

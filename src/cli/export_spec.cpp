@@ -141,56 +141,64 @@ std::string format_of(const std::string& output) {
   return ending == ".py" ? "torch" : "";
 }
 
-int run_export(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "export",
+struct ExportArguments {
+  SpecArgument spec;
+  std::string to, output, weights;
+  bool with_transforms = false;
+};
+
+void declare_export(Arguments& arguments, ExportArguments& given) {
+  arguments.about(
       "Writes a spec, or that of a run directory, as a PyTorch program with the same weights,\n"
       "order and losses (torch), or the trained weights of a run as an ONNX model (onnx) or a\n"
       "state_dict of torch.save (pt).");
-  SpecArgument argument;
-  std::string to, output, weights;
-  bool with_transforms = false;
-  argument.add_to(arguments, kRunOrSpec);
-  arguments.choice("--to FORMAT", to, {"torch", "onnx", "pt"},
+  given.spec.add_to(arguments, kRunOrSpec, takes::run);
+  arguments.choice("--to FORMAT", given.to, {"torch", "onnx", "pt"},
                    "what to write; default: by the ending of the output file (.py, .onnx, .pt), or "
                    "else torch");
-  arguments.text("--weights PATH", weights, fmt::format("onnx, pt: {}", kRunWeights));
-  arguments.flag("--with-transforms", with_transforms,
+  arguments.text("--weights PATH", given.weights, {takes::file, {"best", "last"}},
+                 fmt::format("onnx, pt: {}", kRunWeights));
+  arguments.flag("--with-transforms", given.with_transforms,
                  "onnx: the model applies the run's transforms; its input is then bytes, as images "
                  "are stored");
-  arguments.text("-o,--output FILE", output,
+  arguments.text("-o,--output FILE", given.output, {takes::file},
                  "output file; data that PyTorch cannot generate is written next to a program as "
                  ".npy; default: standard output, for a program");
-  arguments.parse(words);
-  if (to.empty()) to = format_of(output).empty() ? "torch" : format_of(output);
-  if (with_transforms && to != "onnx") fail(Fault::spec, "--with-transforms is for --to onnx");
-  if (to == "torch") {
-    if (!weights.empty())
+}
+
+int run_export(ExportArguments& given) {
+  if (given.to.empty())
+    given.to = format_of(given.output).empty() ? "torch" : format_of(given.output);
+  if (given.with_transforms && given.to != "onnx")
+    fail(Fault::spec, "--with-transforms is for --to onnx");
+  if (given.to == "torch") {
+    if (!given.weights.empty())
       fail(Fault::spec,
            "--weights is for --to onnx and --to pt; a PyTorch program reads weights "
            "with its own --weights");
-    if (names_run(argument.path)) argument.path = find_run(argument.path) + "/spec.resolved.yaml";
-    export_program(load(argument), output);
+    if (names_run(given.spec.path))
+      given.spec.path = find_run(given.spec.path) + "/spec.resolved.yaml";
+    export_program(load(given.spec), given.output);
     return 0;
   }
-  if (output.empty()) fail(Fault::spec, "export --to {} writes a file: name it with -o FILE", to);
-  if (argument.path.empty()) return load(argument), 0;  // says that there is none
+  if (given.output.empty())
+    fail(Fault::spec, "export --to {} writes a file: name it with -o FILE", given.to);
+  if (given.spec.path.empty()) return load(given.spec), 0;  // says that there is none
   const TrainedRun run = load(TrainedRunArgument{
-      .run = argument.path, .weights = weights, .overrides = argument.overrides});
-  if (to == "onnx")
-    export_onnx(run, output, with_transforms);
+      .run = given.spec.path, .weights = given.weights, .overrides = given.spec.overrides});
+  if (given.to == "onnx")
+    export_onnx(run, given.output, given.with_transforms);
   else
-    write_torch(output, read_tensors(run.weights).list);
-  print_stderr("wrote {}\n", output);
+    write_torch(given.output, read_tensors(run.weights).list);
+  print_stderr("wrote {}\n", given.output);
   return 0;
 }
 
 }  // namespace
 
 Command export_spec() {
-  return {.name = "export",
-          .summary = "write a PyTorch program, an ONNX model or a state_dict",
-          .run = run_export};
+  return make_command("export", "write a PyTorch program, an ONNX model or a state_dict",
+                      declare_export, run_export);
 }
 
 }  // namespace dpt::commands

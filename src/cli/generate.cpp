@@ -26,33 +26,37 @@ class CharacterStream {
   std::string pending_;
 };
 
-int run_generate(const std::vector<std::string>& words) {
-  Arguments arguments("generate",
-                      "Continues a text with a language model that was trained on characters.");
-  TrainedRunArgument argument;
+struct GenerateArguments {
+  TrainedRunArgument run;
   std::string prompt;
   int count = 500, top_k = 0, seed = 0;
   double temperature = 1;
-  argument.add_to(arguments);
-  arguments.text("--prompt TEXT", prompt, "text to continue; default: a line break");
-  arguments.number("--tokens N", count, 1, 1000000, "number of characters to generate");
-  arguments.number("--temperature T", temperature, 0, 100,
+};
+
+void declare_generate(Arguments& arguments, GenerateArguments& given) {
+  arguments.about("Continues a text with a language model that was trained on characters.");
+  given.run.add_to(arguments);
+  arguments.text("--prompt TEXT", given.prompt, {}, "text to continue; default: a line break");
+  arguments.number("--tokens N", given.count, 1, 1000000, "number of characters to generate");
+  arguments.number("--temperature T", given.temperature, 0, 100,
                    "below 1: more probable characters; 0: always the most probable one");
-  arguments.number("--top-k K", top_k, 0, 1000000,
+  arguments.number("--top-k K", given.top_k, 0, 1000000,
                    "draw only from the K most probable characters; 0: from all");
-  arguments.number("--seed N", seed, 0, 2147483647,
+  arguments.number("--seed N", given.seed, 0, 2147483647,
                    "seed of the random numbers; equal seeds give equal texts");
-  arguments.parse(words);
-  const TrainedRun run = load(argument);
+}
+
+int run_generate(GenerateArguments& given) {
+  const TrainedRun run = load(given.run);
   const SampleForm form = sample_form(run);
   TrainedModel model(run.loaded.spec, form.stored, run.weights);
   TextGenerator text(run.loaded.spec, form, model);
-  Generator generator(static_cast<uint64_t>(seed));
-  text.tokens_of(prompt);  // refuses it before anything is printed
-  print_stdout("{}", prompt);
+  Generator generator(static_cast<uint64_t>(given.seed));
+  text.tokens_of(given.prompt);  // refuses it before anything is printed
+  print_stdout("{}", given.prompt);
   CharacterStream stream;
-  text.run(prompt, count, {.temperature = temperature, .top_k = top_k}, generator,
-           [&](char c) { stream.add(c); });
+  text.run(given.prompt, given.count, {.temperature = given.temperature, .top_k = given.top_k},
+           generator, [&](char c) { stream.add(c); });
   stream.flush();
   print_stdout("\n");
   return 0;
@@ -61,7 +65,7 @@ int run_generate(const std::vector<std::string>& words) {
 }  // namespace
 
 Command generate() {
-  return {.name = "generate", .summary = "text from a language model", .run = run_generate};
+  return make_command("generate", "text from a language model", declare_generate, run_generate);
 }
 
 }  // namespace dpt::commands

@@ -11,6 +11,7 @@
 #include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/command_texts.h"
 #include "cli/init_spec.h"
 #include "cli/spec_argument.h"
 
@@ -75,43 +76,49 @@ std::string described(const DataGuess& g) {
   return out;
 }
 
-int run_init(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "init",
+struct InitArguments {
+  GuessQuery query;
+  std::string out, header, missing;
+  bool force = false;
+};
+
+void declare_init(Arguments& arguments, InitArguments& given) {
+  arguments.about(
       "Writes a commented spec that trains a small net on your data: a CSV file, a folder of "
       "images "
       "(one\nfolder per class, or train/ and test/ with these), a folder of .npy or IDX files, a "
       "text file, or the name\nof a data set such as fashion_mnist.");
-  GuessQuery query;
-  std::string out;
-  bool force = false;
-  std::string header, missing;
-  arguments.required("DATA", query.path, "a file, a folder or the name of a data set");
-  arguments.text("--out FILE", out, "the spec; default: the name of the data with .yaml");
-  arguments.text("--target NAME", query.target,
+  arguments.required("DATA", given.query.path, {takes::file, entry_names("datasets")},
+                     "a file, a folder or the name of a data set");
+  arguments.text("--out FILE", given.out, {takes::file},
+                 "the spec; default: the name of the data with .yaml");
+  arguments.text("--target NAME", given.query.target, {},
                  "the column of a CSV to predict, by name or number, or several: a,b,c; default: "
                  "the last");
-  arguments.text("--header yes|no", header,
+  arguments.text("--header yes|no", given.header, {.words = {"yes", "no"}},
                  "whether the first line of a CSV names the columns; default: it looks so");
-  arguments.text("--missing drop", missing,
+  arguments.text("--missing drop", given.missing, {.words = {"drop", "mean"}},
                  "leave out lines of a CSV that lack a value; default: inputs get the mean, and "
                  "targets must have one");
-  arguments.flag("--force", force, "overwrite the spec if it exists");
-  arguments.parse(words);
-  if (query.path.empty())
+  arguments.flag("--force", given.force, "overwrite the spec if it exists");
+}
+
+int run_init(InitArguments& given) {
+  if (given.query.path.empty())
     fail(Fault::spec, "the name of the data is empty; name a file, a folder or a data set");
-  if (!header.empty() && header != "yes" && header != "no")
-    throw BadWords{fmt::format("init --header {}: write yes or no", header)};
-  if (!missing.empty() && missing != "drop" && missing != "mean")
-    throw BadWords{fmt::format("init --missing {}: write drop or mean", missing)};
-  if (!header.empty())
-    query.header = header == "yes" ? CsvFormat::HeaderLine::yes : CsvFormat::HeaderLine::no;
-  query.drops_missing = missing == "drop";
-  DataGuess guess = guess_data(query);
+  if (!given.header.empty() && given.header != "yes" && given.header != "no")
+    throw BadWords{fmt::format("init --header {}: write yes or no", given.header)};
+  if (!given.missing.empty() && given.missing != "drop" && given.missing != "mean")
+    throw BadWords{fmt::format("init --missing {}: write drop or mean", given.missing)};
+  if (!given.header.empty())
+    given.query.header =
+        given.header == "yes" ? CsvFormat::HeaderLine::yes : CsvFormat::HeaderLine::no;
+  given.query.drops_missing = given.missing == "drop";
+  DataGuess guess = guess_data(given.query);
   guess.name = word_of(guess.name);
-  const std::string path = out.empty() ? guess.name + ".yaml" : out;
+  const std::string path = given.out.empty() ? guess.name + ".yaml" : given.out;
   std::error_code ignored;
-  if (!force && fs::exists(fs::symlink_status(path, ignored)))
+  if (!given.force && fs::exists(fs::symlink_status(path, ignored)))
     fail(Fault::spec, "{} exists; use --force to overwrite it, or choose another file with --out",
          path);
   const std::string parent = fs::path(path).parent_path().string();
@@ -128,9 +135,9 @@ int run_init(const std::vector<std::string>& words) {
 }  // namespace
 
 Command init() {
-  return {.name = "init",
-          .summary = "write a spec for a CSV file, images, arrays, text or a known data set",
-          .run = run_init};
+  return make_command("init",
+                      "write a spec for a CSV file, images, arrays, text or a known data set",
+                      declare_init, run_init);
 }
 
 }  // namespace dpt::commands

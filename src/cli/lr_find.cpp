@@ -45,26 +45,22 @@ struct LrFindArguments {
   bool json = false;
 };
 
-LrFindArguments read_words(const std::vector<std::string>& words) {
-  Arguments arguments("lr-find",
-                      "Suggests a learning rate: trains some steps in which it grows from --from "
-                      "to --to, and takes "
-                      "a rate\nfrom the middle of the longest fall of the loss (fastai's rule "
-                      "`valley`). Prints this "
-                      "number alone on\nstandard output. The spec's schedule and warm-up are not "
-                      "used, and nothing is "
-                      "kept of the training.");
-  LrFindArguments a;
+void declare_lr_find(Arguments& arguments, LrFindArguments& a) {
+  arguments.about(
+      "Suggests a learning rate: trains some steps in which it grows from --from "
+      "to --to, and takes "
+      "a rate\nfrom the middle of the longest fall of the loss (fastai's rule "
+      "`valley`). Prints this "
+      "number alone on\nstandard output. The spec's schedule and warm-up are not "
+      "used, and nothing is "
+      "kept of the training.");
   a.spec.add_to(arguments);
   arguments.number("--from LR", a.from, 1e-30, 1e6, "first learning rate; default: 1e-7");
   arguments.number("--to LR", a.to, 1e-30, 1e6, "last learning rate; default: 10");
   arguments.number("--steps N", a.steps, 20, 2000, "steps; default: 100");
-  arguments.text("--svg FILE", a.svg, "a file for a picture of the loss by learning rate");
+  arguments.text("--svg FILE", a.svg, {takes::file},
+                 "a file for a picture of the loss by learning rate");
   arguments.flag("--json", a.json, "print the rates and the losses as JSON instead of the number");
-  arguments.parse(words);
-  if (a.from >= a.to)
-    fail(Fault::spec, "--from {} must be less than --to {}", lr_text(a.from), lr_text(a.to));
-  return a;
 }
 
 // A folder for the files of the run, removed at the end.
@@ -171,8 +167,9 @@ void report(const LrFindArguments& a, const Spec& spec, const LrCurve& curve,
     print_stdout("{}\n", lr_text(found.valley));
 }
 
-int run_lr_find(const std::vector<std::string>& words) {
-  LrFindArguments a = read_words(words);
+int run_lr_find(LrFindArguments& a) {
+  if (a.from >= a.to)
+    fail(Fault::spec, "--from {} must be less than --to {}", lr_text(a.from), lr_text(a.to));
   if (const auto world = world_from_environment(); world && world->size > 1)
     fail(Fault::spec, "lr-find starts its own ranks; run it without {}", world->launcher);
   a.spec.path = find_spec(a.spec.path);
@@ -210,8 +207,8 @@ int run_lr_find(const std::vector<std::string>& words) {
 }  // namespace
 
 Command lr_find() {
-  return {
-      .name = "lr-find", .summary = "suggest a learning rate by a range test", .run = run_lr_find};
+  return make_command("lr-find", "suggest a learning rate by a range test", declare_lr_find,
+                      run_lr_find);
 }
 
 }  // namespace dpt::commands

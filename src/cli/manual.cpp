@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/stdout.h"
 #include "cli/arguments.h"
@@ -47,14 +48,14 @@ std::string paragraphs(std::string_view text) {
   return out;
 }
 
-std::string synopsis(const CommandText& command) {
+std::string synopsis(const Command& command, const std::vector<ArgumentText>& arguments) {
   std::string out = fmt::format("\\fBdptrain {}\\fR", roff(command.name));
   bool options = false;
-  for (const ArgumentText& a : command.arguments) options = options || !a.stands_alone();
+  for (const ArgumentText& a : arguments) options = options || !a.stands_alone();
   if (options) out += " [\\fIoptions\\fR]";
-  for (const ArgumentText& a : command.arguments) {
+  for (const ArgumentText& a : arguments) {
     if (!a.stands_alone()) continue;
-    if (a.names == "KEY_VALUE")
+    if (a.takes.kinds & takes::setting)
       out += " [\\fIkey\\fR=\\fIvalue\\fR ...]";
     else
       out += a.many ? fmt::format(" [\\fI{}\\fR ...]", roff(a.names))
@@ -68,21 +69,19 @@ std::string argument_entry(const ArgumentText& a) {
   for (const std::string& name : a.dashed())
     names += fmt::format("{}\\fB{}\\fR", names.empty() ? "" : ", ", roff(name));
   if (a.stands_alone()) names = fmt::format("\\fI{}\\fR", roff(a.names));
-  if (a.names == "KEY_VALUE") names = "\\fIkey\\fR=\\fIvalue\\fR";
+  if (a.takes.kinds & takes::setting) names = "\\fIkey\\fR=\\fIvalue\\fR";
   if (!a.value().empty()) names += fmt::format(" \\fI{}\\fR", roff(a.value()));
   std::string help = a.help;
-  if (!a.choices.empty()) {
-    std::string choices;
-    for (const std::string& c : a.choices) choices += (choices.empty() ? "" : ", ") + c;
-    help += ": " + choices;
-  }
+  if (a.choice) help += fmt::format(": {}", fmt::join(a.takes.words, ", "));
   return fmt::format(".TP\n{}\n{}\n", names, roff(help));
 }
 
-std::string command_section(const CommandText& command) {
-  std::string out = fmt::format(".SS {}\n{}\n.PP\n{}", roff(command.name), synopsis(command),
-                                paragraphs(command.about));
-  for (const ArgumentText& a : command.arguments) out += argument_entry(a);
+std::string command_section(const Command& command) {
+  Arguments arguments(command.name);
+  command.declare(arguments);
+  std::string out = fmt::format(".SS {}\n{}\n.PP\n{}", roff(command.name),
+                                synopsis(command, arguments.list()), paragraphs(arguments.about()));
+  for (const ArgumentText& a : arguments.list()) out += argument_entry(a);
   return out;
 }
 
@@ -118,7 +117,7 @@ std::string manual_page() {
       "with\n"
       "dptrain, in \\fIshare/dptrain/configs\\fR of its prefix.\n"
       ".SH COMMANDS\n";
-  for (const CommandText& c : command_texts()) out += command_section(c);
+  for (const Command& c : command_table()) out += command_section(c);
   out += meanings("ENVIRONMENT", environment_variables());
   out += meanings("EXIT STATUS", exit_codes());
   out += ".SH EXAMPLES\n";
@@ -130,16 +129,19 @@ std::string manual_page() {
   return out;
 }
 
-int run_manual(const std::vector<std::string>& words) {
-  Arguments arguments("manual",
-                      "Prints the manual page; read it with `dptrain manual | man -l -`.");
-  arguments.parse(words);
+void declare_manual(Arguments& arguments, NoArguments&) {
+  arguments.about("Prints the manual page; read it with `dptrain manual | man -l -`.");
+}
+
+int run_manual(NoArguments&) {
   print_stdout("{}", manual_page());
   return 0;
 }
 
 }  // namespace
 
-Command manual() { return {"manual", "print the manual page, for man", run_manual}; }
+Command manual() {
+  return make_command("manual", "print the manual page, for man", declare_manual, run_manual);
+}
 
 }  // namespace dpt::commands

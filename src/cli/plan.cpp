@@ -51,79 +51,88 @@ void print_messages(const LoadedSpec& loaded) {
   print_stdout("{}", message_text(*session, text_width()));
 }
 
-int run_plan(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "plan", "Prints shapes, parameters, FLOPs, memory, and the steps of a run; runs nothing.");
-  SpecArgument argument;
-  bool verbose = false, time = false, bytes = false;
+struct PlanArguments {
+  SpecArgument spec;
+  bool verbose = false, time = false, bytes = false, json = false;
   std::string svg, fit;
   HostWords several;
-  argument.add_to(arguments);
-  arguments.flag("-v,--verbose", verbose,
+};
+
+void declare_plan(Arguments& arguments, PlanArguments& given) {
+  arguments.about(
+      "Prints shapes, parameters, FLOPs, memory, and the steps of a run; runs nothing.");
+  given.spec.add_to(arguments);
+  arguments.flag("-v,--verbose", given.verbose,
                  "also print what each pass changed, and why preferred kernels were not chosen");
-  arguments.text("--svg FILE", svg, "a file for a picture of the pipeline's schedule");
-  arguments.text("--fit SIZE", fit,
+  arguments.text("--svg FILE", given.svg, {takes::file},
+                 "a file for a picture of the pipeline's schedule");
+  arguments.text("--fit SIZE", given.fit, {},
                  "print only the largest data.batch_size whose memory per device fits into SIZE: "
                  "8GiB, 512MiB, or bytes");
   arguments.flag(
-      "--time", time,
+      "--time", given.time,
       "also measure this machine's kernels on the spec's shapes, and predict the time of "
       "a step from them",
       "--fit");
   arguments.flag(
-      "--bytes", bytes,
+      "--bytes", given.bytes,
       "print only every message of a step, in bytes, that PyTorch's DataParallel, "
       "DistributedDataParallel, ZeRO 1 to 3 and pipelines would send for this net on the "
       "spec's devices, beside what dptrain moves",
       "--fit");
-  arguments.text("--hosts N", several.hosts,
+  arguments.text("--hosts N", given.several.hosts, {},
                  "the plan of the first of N machines, 1 to 1024, each with the devices of the "
                  "spec; with --link also a range, 1..1024");
-  arguments.text("--link LINK", several.link,
+  const std::vector<std::string_view> links = link_names();
+  arguments.text("--link LINK", given.several.link, {.words = {links.begin(), links.end()}},
                  fmt::format("measure this machine, and print only a table of the predicted time "
                              "of a step on --hosts machines; the network between them: {}, or "
                              "bandwidth and latency, 1.15GB/s,25us",
-                             fmt::join(link_names(), ", ")));
-  bool json = false;
-  arguments.flag("--json", json, "print the numbers as JSON", "--verbose");
-  arguments.parse(words);
-  const std::vector<int> hosts = parse_hosts(several.hosts.empty() ? "1" : several.hosts);
-  check(several, hosts, !fit.empty() || !svg.empty());
-  if (json && (bytes || time || !fit.empty() || !several.link.empty()))
+                             fmt::join(links, ", ")));
+  arguments.flag("--json", given.json, "print the numbers as JSON", "--verbose");
+}
+
+int run_plan(PlanArguments& given) {
+  const std::vector<int> hosts =
+      parse_hosts(given.several.hosts.empty() ? "1" : given.several.hosts);
+  check(given.several, hosts, !given.fit.empty() || !given.svg.empty());
+  if (given.json &&
+      (given.bytes || given.time || !given.fit.empty() || !given.several.link.empty()))
     fail(Fault::spec, "--json prints the plan; leave out --bytes, --time, --fit and --link");
-  if (bytes && (time || !svg.empty() || !several.hosts.empty()))
+  if (given.bytes && (given.time || !given.svg.empty() || !given.several.hosts.empty()))
     fail(Fault::spec,
          "--bytes prints only a table of messages; leave out --time, --svg and --hosts");
-  if (!several.link.empty()) {
-    const LinkModel link = parse_link(several.link);
-    print_host_table(load(argument), hosts, link);
+  if (!given.several.link.empty()) {
+    const LinkModel link = parse_link(given.several.link);
+    print_host_table(load(given.spec), hosts, link);
     return 0;
   }
-  const LoadedSpec loaded = load(argument);
-  if (!fit.empty()) {
-    print_fitting_batch(loaded, fit);
+  const LoadedSpec loaded = load(given.spec);
+  if (!given.fit.empty()) {
+    print_fitting_batch(loaded, given.fit);
     return 0;
   }
-  if (bytes) {
+  if (given.bytes) {
     print_messages(loaded);
     return 0;
   }
-  const SessionQuery query{.one_of_several = hosts[0] > 1, .runs = time, .sizes_only = !time};
+  const SessionQuery query{
+      .one_of_several = hosts[0] > 1, .runs = given.time, .sizes_only = !given.time};
   std::unique_ptr<const Session> session = open_session(loaded, query);
   if (hosts[0] > 1)
     session = open_session(loaded, on_hosts(session->devices.topology, hosts[0], query));
   check_initial_weights(session->settings, session->model);
-  if (json)
+  if (given.json)
     print_stdout("{}", plan_json(*session));
   else
-    print_stdout("{}{}", describe(*session, verbose),
+    print_stdout("{}{}", describe(*session, given.verbose),
                  partial_weights_text(session->settings, session->model));
-  if (time) print_stdout("{}", step_time_text(*session));
-  if (svg.empty()) return 0;
+  if (given.time) print_stdout("{}", step_time_text(*session));
+  if (given.svg.empty()) return 0;
   if (session->plan.schedule.empty())
     fail(Fault::spec,
          "--svg: there is no pipeline to draw; write `parallel: pipeline`, or `device` of layers");
-  write_text(svg,
+  write_text(given.svg,
              gantt_svg(session->plan.schedule, predicted_timing(session->model, session->plan)));
   return 0;
 }
@@ -131,7 +140,7 @@ int run_plan(const std::vector<std::string>& words) {
 }  // namespace
 
 Command plan() {
-  return {.name = "plan", .summary = "print what a run would do; run nothing", .run = run_plan};
+  return make_command("plan", "print what a run would do; run nothing", declare_plan, run_plan);
 }
 
 }  // namespace dpt::commands

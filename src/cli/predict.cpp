@@ -95,32 +95,37 @@ int report_unread(const InputFiles& inputs) {
   return static_cast<int>(Fault::data);
 }
 
-int run_predict(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "predict",
-      "Predicts classes or values for new samples: CSV, NPY, IDX and image files, or folders\n"
-      "of images, in the form of the run's training data before its transforms. Files that cannot\n"
-      "be read are reported and left out; the exit code is 4 then.");
-  TrainedRunArgument argument;
+struct PredictArguments {
+  TrainedRunArgument run;
   std::vector<std::string> files;
   std::string output;
   int top = 1;
   bool json = false, csv = false;
-  argument.add_to(arguments);
-  arguments.texts("FILE", files, "the samples, without targets");
-  arguments.number("--top K", top, 1, 1000, "print the K most probable classes of each sample");
-  arguments.flag("--json", json, "print JSON instead of the table");
-  arguments.flag("--csv", csv, "print CSV instead of the table", "--json");
-  arguments.text("-o,--output FILE", output,
+};
+
+void declare_predict(Arguments& arguments, PredictArguments& given) {
+  arguments.about(
+      "Predicts classes or values for new samples: CSV, NPY, IDX and image files, or folders\n"
+      "of images, in the form of the run's training data before its transforms. Files that cannot\n"
+      "be read are reported and left out; the exit code is 4 then.");
+  given.run.add_to(arguments);
+  arguments.texts("FILE", given.files, {takes::file}, "the samples, without targets");
+  arguments.number("--top K", given.top, 1, 1000,
+                   "print the K most probable classes of each sample");
+  arguments.flag("--json", given.json, "print JSON instead of the table");
+  arguments.flag("--csv", given.csv, "print CSV instead of the table", "--json");
+  arguments.text("-o,--output FILE", given.output, {takes::file},
                  "write the predictions to a file that ends in .csv, .json or .jsonl, or the "
                  "model's outputs as they are to one that ends in .npy");
-  arguments.parse(words);
-  if (files.empty()) throw BadWords{"predict: name a run and at least one file of samples"};
-  const Format format = output_format(output, json, csv);
-  const TrainedRun run = load(argument);
+}
+
+int run_predict(PredictArguments& given) {
+  if (given.files.empty()) throw BadWords{"predict: name a run and at least one file of samples"};
+  const Format format = output_format(given.output, given.json, given.csv);
+  const TrainedRun run = load(given.run);
   const SampleForm form = sample_form(run);
   const Spec& spec = run.loaded.spec;
-  const InputFiles inputs = read_input_files(spec.data.dataset, form, files);
+  const InputFiles inputs = read_input_files(spec.data.dataset, form, given.files);
   for (const std::string& file : inputs.left_out)
     print_stderr("note: {} is left out: it is no image ({})\n", file, kImageEndings);
   if (inputs.unread->reasons().size() == inputs.files.size()) return report_unread(inputs);
@@ -132,16 +137,16 @@ int run_predict(const std::vector<std::string>& words) {
       Split::test);
   TrainedModel model(spec, loader.input(), run.weights);
   if (format == Format::npy) {
-    write_outputs(output, outputs_of(model, loader), inputs, model.output());
+    write_outputs(given.output, outputs_of(model, loader), inputs, model.output());
   } else {
-    const PredictionTable table(spec, form, inputs, model.output(), top);
+    const PredictionTable table(spec, form, inputs, model.output(), given.top);
     const std::vector<float> outputs = outputs_of(model, loader);
     if (inputs.dataset.size() > 0 && inputs.read_samples().empty()) return report_unread(inputs);
     const std::string text = predictions_text(table, format, outputs);
-    if (output.empty())
+    if (given.output.empty())
       print_stdout("{}", text);
     else
-      write_text(output, text);
+      write_text(given.output, text);
   }
   return report_unread(inputs);
 }
@@ -149,7 +154,7 @@ int run_predict(const std::vector<std::string>& words) {
 }  // namespace
 
 Command predict() {
-  return {.name = "predict", .summary = "classes or values for new samples", .run = run_predict};
+  return make_command("predict", "classes or values for new samples", declare_predict, run_predict);
 }
 
 }  // namespace dpt::commands

@@ -14,13 +14,6 @@ namespace {
 
 constexpr std::string_view kWeights = "weights.sha256", kOut = "out";
 
-std::vector<std::string> all_names(const Spec& spec) {
-  std::vector<std::string> out = number_names(spec);
-  out.emplace_back(kWeights);
-  out.emplace_back(kOut);
-  return out;
-}
-
 }  // namespace
 
 std::vector<std::string> names_in(const std::string& list) {
@@ -33,13 +26,15 @@ std::vector<std::string> names_in(const std::string& list) {
   return out;
 }
 
-std::string printable_names(const Spec& spec) {
-  return fmt::format("{}", fmt::join(all_names(spec), ", "));
+std::vector<std::string> printable_names(const Spec& spec) {
+  std::vector<std::string> out = number_names(spec);
+  out.emplace_back(kWeights);
+  out.emplace_back(kOut);
+  return out;
 }
 
 std::vector<std::string> read_printed_names(const std::string& list, const Spec& spec) {
-  const std::vector<std::string> all = all_names(spec);
-  const std::vector<std::string_view> known(all.begin(), all.end());
+  const std::vector<std::string> all = printable_names(spec);
   std::vector<std::string> out;
   for (const std::string& given : names_in(list)) {
     out.push_back(full_metric_name(given, spec));
@@ -48,7 +43,7 @@ std::vector<std::string> read_printed_names(const std::string& list, const Spec&
     throw BadSpec{fmt::format(
         "dptrain: --print: this run has no number '{}'; {}{}\n", given,
         evaluated && !spec.evaluate.on ? "set evaluate=true to evaluate on the test set; " : "",
-        fmt::format("it has: {}", printable_names(spec)))};
+        fmt::format("it has: {}", fmt::join(all, ", ")))};
   }
   return out;
 }

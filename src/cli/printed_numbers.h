@@ -15,8 +15,8 @@ std::vector<std::string> names_in(const std::string& list);
 // number.
 std::vector<std::string> read_printed_names(const std::string& list, const Spec& spec);
 
-// The names that read_printed_names() accepts, joined with commas.
-std::string printable_names(const Spec& spec);
+// The names that read_printed_names() accepts.
+std::vector<std::string> printable_names(const Spec& spec);
 
 // The line that --print prints after the run in this directory: values, separated by spaces. Throws
 // Error{failed} if the run did not record one of them.

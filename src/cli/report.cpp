@@ -44,47 +44,53 @@ void write_bench_page(const std::string& path, const std::string& out) {
           std::filesystem::exists(picture, error) ? read_file(picture, kMostBenchBytes) : ""));
 }
 
-int run_report_command(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "report",
+struct ReportArguments {
+  std::vector<std::string> runs;
+  std::string out, svg;
+};
+
+void declare_report(Arguments& arguments, ReportArguments& given) {
+  arguments.about(
       "Writes a page about a run: results, curves, confusion matrix, where time went, plan, spec "
       "and\nenvironment. Of several runs: their curves in the same charts, a table of results, the "
       "keys of the\nspecs that differ, and which of them ended in the same bits. The page is one "
       "file without scripts.");
-  std::vector<std::string> given;
-  std::string out, svg;
-  arguments.texts("RUN", given,
+  arguments.texts("RUN", given.runs, {takes::run},
                   "run directories, or runs/NAME for its newest run; default: the newest run below "
                   "runs");
-  arguments.text("--out FILE", out,
+  arguments.text("--out FILE", given.out, {takes::file},
                  "file to write; default: report.html in the run directory, or in the working "
                  "directory for several runs");
-  arguments.text("--svg FILE", svg, "also write a picture of the losses and metrics");
-  arguments.parse(words);
-  if (given.empty()) given.emplace_back();
+  arguments.text("--svg FILE", given.svg, {takes::file},
+                 "also write a picture of the losses and metrics");
+}
+
+int run_report_command(ReportArguments& given) {
+  if (given.runs.empty()) given.runs.emplace_back();
   std::vector<ReportedRun> runs;
-  for (const std::string& word : given) {
+  for (const std::string& word : given.runs) {
     const std::string path = find_run(word, kBench);
     if (is_bench(path)) {
-      if (given.size() > 1 || !svg.empty())
+      if (given.runs.size() > 1 || !given.svg.empty())
         fail(Fault::spec,
              "{} is a benchmark, which has a page of its own: name it alone, without --svg; its "
              "picture is {}/bench.svg",
              path, path);
-      if (out.empty()) out = path + "/report.html";
-      write_bench_page(path, out);
-      print_stdout("report: {}\n", out);
+      if (given.out.empty()) given.out = path + "/report.html";
+      write_bench_page(path, given.out);
+      print_stdout("report: {}\n", given.out);
       return 0;
     }
     runs.push_back(read_reported(path, path));
   }
-  if (out.empty()) out = runs.size() == 1 ? runs[0].summary.path + "/report.html" : "report.html";
+  if (given.out.empty())
+    given.out = runs.size() == 1 ? runs[0].summary.path + "/report.html" : "report.html";
   Disk disk;
-  write_file(disk, out, runs.size() == 1 ? run_report(runs[0]) : runs_report(runs));
-  if (!svg.empty()) {
+  write_file(disk, given.out, runs.size() == 1 ? run_report(runs[0]) : runs_report(runs));
+  if (!given.svg.empty()) {
     const std::string picture = runs.size() == 1 ? curves_svg(runs[0]) : curves_svg(runs);
     if (picture.empty()) fail(Fault::data, "there is no loss or metric to draw yet");
-    write_file(disk, svg, picture);
+    write_file(disk, given.svg, picture);
   }
   if (runs.size() > 1) {
     std::vector<RunRow> rows;
@@ -94,17 +100,16 @@ int run_report_command(const std::vector<std::string>& words) {
                            static_cast<size_t>(terminal_columns(STDOUT_FILENO, 0))),
                  weights_text(runs));
   }
-  print_stdout("report: {}\n", out);
-  if (!svg.empty()) print_stdout("picture: {}\n", svg);
+  print_stdout("report: {}\n", given.out);
+  if (!given.svg.empty()) print_stdout("picture: {}\n", given.svg);
   return 0;
 }
 
 }  // namespace
 
 Command report() {
-  return {.name = "report",
-          .summary = "write a page about a run, or several side by side",
-          .run = run_report_command};
+  return make_command("report", "write a page about a run, or several side by side", declare_report,
+                      run_report_command);
 }
 
 }  // namespace dpt::commands

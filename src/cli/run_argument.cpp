@@ -1,11 +1,13 @@
 #include "cli/run_argument.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
 #include "base/fail.h"
 #include "base/stderr.h"
 #include "cli/spec_argument.h"
+#include "train/run_directories.h"
 #include "train/run_summary.h"
 
 namespace dpt {
@@ -35,6 +37,18 @@ std::string newest_below(const std::string& directory) {
 }
 
 }  // namespace
+
+std::vector<std::string> runs_named(const std::string& beginning) {
+  const std::string folder = beginning.substr(0, beginning.rfind('/') + 1);
+  std::vector<std::string> out;
+  std::error_code error;
+  for (fs::directory_iterator at("runs/" + folder, error), end; !error && at != end;
+       at.increment(error))
+    if (!fs::is_symlink(at->path(), error) && is_run(newest_run(at->path().string()), nullptr))
+      out.push_back(folder + at->path().filename().string());
+  std::ranges::sort(out, natural_less);
+  return out;
+}
 
 std::string find_run(const std::string& given, const char* other) {
   std::error_code error;

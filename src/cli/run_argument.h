@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace dpt {
 
@@ -9,5 +10,9 @@ namespace dpt {
 // for runs/NAME; empty: the newest run below runs/. Throws Error{data} if there is none.
 // other: a directory with a file of this name counts as a run, too.
 std::string find_run(const std::string& given, const char* other = nullptr);
+
+// Names that find_run() accepts for runs in runs/, sorted: "NAME"; if `beginning` is "NAME/" or
+// longer, the runs of NAME: "NAME/3".
+std::vector<std::string> runs_named(const std::string& beginning);
 
 }  // namespace dpt

@@ -45,58 +45,64 @@ std::vector<RunRow> read_runs(const std::vector<std::string>& directories) {
   return out;
 }
 
-int run_runs(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "runs",
+struct RunsArguments {
+  std::vector<std::string> directories;
+  bool csv = false, json = false;
+  std::string sort, svg, x;
+};
+
+void declare_runs(Arguments& arguments, RunsArguments& given) {
+  arguments.about(
       "Prints a table of the runs in and below the directories: the keys of the spec that differ "
       "between\nthem, epochs done, losses and accuracies (of the last and of the best epoch), "
       "seconds of training,\nsamples per second, and whether a run is finished, stopped, running "
       "or "
       "failed.");
-  std::vector<std::string> directories;
-  bool csv = false, json = false;
-  std::string sort, svg, x;
-  arguments.texts("DIR", directories,
+  arguments.texts("DIR", given.directories, {takes::run},
                   "directories with runs, such as runs/NAME, or NAME for runs/NAME; default: runs");
-  arguments.text("--sort", sort,
+  arguments.text("--sort KEY", given.sort, {takes::number | takes::key},
                  "a key or result to sort by: optimizer.sgd.lr, loss, best.test.accuracy, ...; the "
                  "best come first");
-  arguments.flag("--json", json, "print JSON instead of the table");
-  arguments.flag("--csv", csv, "print CSV instead of the table", "--json");
-  arguments.text("--svg", svg,
+  arguments.flag("--json", given.json, "print JSON instead of the table");
+  arguments.flag("--csv", given.csv, "print CSV instead of the table", "--json");
+  arguments.text("--svg FILE", given.svg, {takes::file},
                  "a file for a picture of loss, accuracy and samples per second by --x");
-  arguments.text("--x", x, "the key of the picture's horizontal axis: data.batch_size");
-  arguments.parse(words);
-  if (svg.empty() != x.empty())
+  arguments.text("--x KEY", given.x, {takes::key},
+                 "the key of the picture's horizontal axis: data.batch_size");
+}
+
+int run_runs(RunsArguments& given) {
+  if (given.svg.empty() != given.x.empty())
     throw BadWords{
         "--svg FILE and --x KEY must be given together: runs runs/NAME --svg sweep.svg --x "
         "data.batch_size"};
-  if (directories.empty()) directories = {"runs"};
-  for (std::string& directory : directories) directory = directory_of(directory);
-  std::vector<RunRow> rows = read_runs(directories);
+  if (given.directories.empty()) given.directories = {"runs"};
+  for (std::string& directory : given.directories) directory = directory_of(directory);
+  std::vector<RunRow> rows = read_runs(given.directories);
   if (rows.empty())
     fail(Fault::data,
          "{}{} no run: no directory with a spec.resolved.yaml or a metrics.jsonl; runs without "
          "out=DIR are in runs/NAME",
-         directories[0], directories.size() == 1 ? " holds" : " and the others hold");
-  sort = key_of_main_value(result_named(sort, rows), registries());
-  x = key_of_main_value(x, registries());
-  RunsTable table = make_runs_table(std::move(rows), {sort, x});
-  if (!sort.empty()) sort_rows(table, sort);
-  if (json)
+         given.directories[0], given.directories.size() == 1 ? " holds" : " and the others hold");
+  given.sort = key_of_main_value(result_named(given.sort, rows), registries());
+  given.x = key_of_main_value(given.x, registries());
+  RunsTable table = make_runs_table(std::move(rows), {given.sort, given.x});
+  if (!given.sort.empty()) sort_rows(table, given.sort);
+  if (given.json)
     print_stdout("{}", runs_json(table));
-  else if (csv)
+  else if (given.csv)
     print_stdout("{}", runs_csv(table));
   else
     print_stdout("{}", runs_text(table, text_width()));
-  if (!svg.empty()) write_text(svg, runs_svg(table, x), "; choose another file with --svg");
+  if (!given.svg.empty())
+    write_text(given.svg, runs_svg(table, given.x), "; choose another file with --svg");
   return 0;
 }
 
 }  // namespace
 
 Command runs() {
-  return {.name = "runs", .summary = "print a table of many runs", .run = run_runs};
+  return make_command("runs", "print a table of many runs", declare_runs, run_runs);
 }
 
 }  // namespace dpt::commands

@@ -9,21 +9,25 @@
 namespace dpt::commands {
 namespace {
 
-int run_schema(const std::vector<std::string>& words) {
-  Arguments arguments("schema", "Prints the JSON Schema of the spec language.");
+struct SchemaArguments {
   bool markdown = false;
-  arguments.flag("--markdown", markdown, "a reference page for people instead");
-  arguments.parse(words);
-  print_stdout("{}", markdown ? reference_page(registries()) : json_schema(registries()));
+};
+
+void declare_schema(Arguments& arguments, SchemaArguments& given) {
+  arguments.about("Prints the JSON Schema of the spec language.");
+  arguments.flag("--markdown", given.markdown, "a reference page for people instead");
+}
+
+int run_schema(SchemaArguments& given) {
+  print_stdout("{}", given.markdown ? reference_page(registries()) : json_schema(registries()));
   return 0;
 }
 
 }  // namespace
 
 Command schema() {
-  return {.name = "schema",
-          .summary = "print the JSON Schema of specs, or a reference page",
-          .run = run_schema};
+  return make_command("schema", "print the JSON Schema of specs, or a reference page",
+                      declare_schema, run_schema);
 }
 
 }  // namespace dpt::commands

@@ -10,10 +10,11 @@
 
 namespace dpt {
 
-void SpecArgument::add_to(Arguments& arguments, const std::string& help) {
-  arguments.text("SPEC", path, help);
+void SpecArgument::add_to(Arguments& arguments, const std::string& help, unsigned also,
+                          unsigned more) {
+  arguments.text("SPEC", path, {takes::spec | also}, help);
   arguments.texts(
-      "KEY_VALUE", overrides,
+      "KEY=VALUE", overrides, {takes::setting | more},
       "key=value, replaces a value of the file: epochs=3 data.batch_size=256 optimizer.lr=0.1");
 }
 

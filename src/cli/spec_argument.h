@@ -20,7 +20,9 @@ struct BadSpec {
 struct SpecArgument {
   std::string path;
   std::vector<std::string> overrides;
-  void add_to(Arguments& arguments, const std::string& help = "a YAML file; see configs/");
+  // also: what else SPEC takes; more: what else its overrides take.
+  void add_to(Arguments& arguments, const std::string& help = "a YAML file; see configs/",
+              unsigned also = 0, unsigned more = 0);
 };
 
 struct LoadedSpec {

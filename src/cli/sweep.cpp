@@ -28,23 +28,22 @@ namespace {
 struct Options {
   SweepArguments sweep;
   bool json = false, csv = false, dry_run = false, yes = false;
+  std::vector<std::string> words;  // of the command line
 };
 
-Options read_words(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "sweep",
+void declare_sweep(Arguments& arguments, Options& o) {
+  arguments.about(
       "Trains a spec once for each combination of values: data.batch_size=32,64 "
       "optimizer.lr=1e-3..1e-1:log:5\ntrains ten runs. A range is LOW..HIGH:log:N, "
       "LOW..HIGH:lin:N, or 1..8 for whole numbers. Runs are\nprocesses, each on cores of its own, "
       "in sweeps/NAME/N. Prints a table, best first, and writes\nsweep.csv, sweep.json and "
       "sweep.html there. The same command continues a sweep that was stopped.");
-  Options o;
   SweepArguments& s = o.sweep;
   s.spec.add_to(arguments);
   arguments.number("--seeds N", s.seeds, 1, 1000,
                    "train each combination with seed=0 to N-1; tables show mean and standard "
                    "deviation");
-  arguments.text("--jobs N", s.jobs,
+  arguments.text("--jobs N", s.jobs, {.words = {"auto"}},
                  "runs at a time; auto: as many as the machine's cores allow; default: auto");
   arguments.flag("--zip", s.zip,
                  "take the first values of all lists, then the second ones, ..., instead of every "
@@ -52,26 +51,25 @@ Options read_words(const std::vector<std::string>& words) {
   arguments.number("--random N", s.random, 1, 2000,
                    "draw N combinations from the lists and ranges");
   arguments.number("--seed N", s.random_seed, 0, 1'000'000'000, "the seed of --random; default: 0");
-  arguments.text("--until METRIC=VALUE", s.until,
+  arguments.text("--until METRIC=VALUE", s.until, {takes::limit},
                  "end the sweep when a run reaches this value: test.accuracy=0.88");
-  arguments.text("--target METRIC=VALUE", s.target,
+  arguments.text("--target METRIC=VALUE", s.target, {takes::limit},
                  "end each run when it reaches this value, and sort by the time that it took");
   arguments.flag("--halving", s.halving,
                  "successive halving: train all for a few epochs, the best of them for more, ...");
   arguments.number("--eta N", s.eta, 2, 100, "--halving keeps one of N; default: 3");
-  arguments.text("--metric NAME", s.metric,
+  arguments.text("--metric NAME", s.metric, {takes::metric},
                  "sort by this metric: validation.accuracy, loss, best.test.loss; default: the "
                  "metric of the evaluations");
-  arguments.text("--out DIR", s.out, "the sweep's directory; default: the next one in sweeps/NAME");
+  arguments.text("--out DIR", s.out, {takes::file},
+                 "the sweep's directory; default: the next one in sweeps/NAME");
   arguments.flag("--new", s.anew, "start a new sweep even if there is one to continue");
   arguments.flag("--retry-failed", s.retry_failed, "retry runs that failed");
   arguments.flag("--dry-run", o.dry_run, "print the runs without training them");
   arguments.flag("--yes", o.yes, "train more than 50 runs");
   arguments.flag("--json", o.json, "print sweep.json instead of the table");
   arguments.flag("--csv", o.csv, "print sweep.csv instead of the table", "--json");
-  arguments.parse(words);
-  s.spec.path = find_spec(s.spec.path);
-  return o;
+  arguments.keep_words(o.words);
 }
 
 void refuse_launchers() {
@@ -167,8 +165,8 @@ int say_end(const Sweep& sweep) {
   return failed > 0 ? 1 : 0;
 }
 
-int run_sweep(const std::vector<std::string>& words) {
-  const Options o = read_words(words);
+int run_sweep(Options& o) {
+  o.sweep.spec.path = find_spec(o.sweep.spec.path);
   refuse_launchers();
   SweepSetup setup = set_up_sweep(o.sweep);
   print_plan(setup);
@@ -180,21 +178,21 @@ int run_sweep(const std::vector<std::string>& words) {
   const FolderLock lock = open_sweep_folder(setup, o.sweep);
   write_manifest(setup.sweep, setup.identity);
   const int stopped_by = train_all(setup);
-  write_results(setup, command_line(words));
+  write_results(setup, command_line(o.words));
   if (o.json)
     print_stdout("{}", read_file(setup.sweep.folder + "/sweep.json", size_t{64} << 20));
   else
     print_stdout("{}", o.csv ? sweep_csv(setup.sweep) : sweep_text(setup.sweep, text_width()));
   const int code = say_end(setup.sweep);
   if (stopped_by == 0) return code;
-  print_stderr("stopped; the same command continues the sweep:\n  {}\n", command_line(words));
+  print_stderr("stopped; the same command continues the sweep:\n  {}\n", command_line(o.words));
   return exit_code_of(stopped_by);
 }
 
 }  // namespace
 
 Command sweep() {
-  return {.name = "sweep", .summary = "train with several values of some keys", .run = run_sweep};
+  return make_command("sweep", "train with several values of some keys", declare_sweep, run_sweep);
 }
 
 }  // namespace dpt::commands

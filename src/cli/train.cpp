@@ -212,16 +212,15 @@ int train_as_rank(const TrainArguments& given, const World& world) {
   }
 }
 
-int run_train(const std::vector<std::string>& words) {
-  Arguments arguments("train", "Trains what a spec describes; the same as `dptrain SPEC`.");
-  TrainArguments given;
+void declare_train(Arguments& arguments, TrainArguments& given) {
+  arguments.about("Trains what a spec describes; the same as `dptrain SPEC`.");
   given.spec.add_to(arguments);
-  arguments.text("--resume PATH", given.resume,
+  arguments.text("--resume PATH", given.resume, {takes::file, {"auto"}},
                  "checkpoint to resume from, or a run directory for its newest checkpoint, or "
                  "'auto' for this spec's newest run if its spec is unchanged");
-  arguments.text("--trace FILE", given.trace,
+  arguments.text("--trace FILE", given.trace, {takes::file},
                  "write a timeline of each worker to this file, for chrome://tracing or Perfetto");
-  arguments.text("--print,--numbers LIST", given.print,
+  arguments.text("--print,--numbers LIST", given.print, {takes::number, {}, true},
                  "numbers to print on standard output instead of the epochs' lines: "
                  "test.accuracy, loss,seconds, best.test.accuracy, weights.sha256, out, ...");
   arguments.flag("--json", given.json,
@@ -229,7 +228,9 @@ int run_train(const std::vector<std::string>& words) {
                  "--print");
   arguments.flag("--quiet", given.quiet,
                  "print results, warnings and errors only: no head, no progress, no files");
-  arguments.parse(words);
+}
+
+int run_train(TrainArguments& given) {
   if (given.quiet) silence_notes();
   const StartupSignals signals;
   const std::optional<World> world = world_from_environment();
@@ -241,8 +242,8 @@ int run_train(const std::vector<std::string>& words) {
 }  // namespace
 
 Command train() {
-  return {
-      .name = "train", .summary = "train what a spec describes (the default)", .run = run_train};
+  return make_command("train", "train what a spec describes (the default)", declare_train,
+                      run_train);
 }
 
 }  // namespace dpt::commands

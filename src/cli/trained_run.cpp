@@ -89,8 +89,8 @@ std::string trained_weights(const Spec& spec, const std::string& word, const std
 }
 
 void TrainedRunArgument::add_to(Arguments& arguments) {
-  arguments.text("RUN", run, kRunOrSpec);
-  arguments.text("--weights PATH", weights, kRunWeights);
+  arguments.text("RUN", run, {takes::run | takes::spec}, kRunOrSpec);
+  arguments.text("--weights PATH", weights, {takes::file, {"best", "last"}}, kRunWeights);
 }
 
 bool names_run(const std::string& given) {

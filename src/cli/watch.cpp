@@ -166,24 +166,28 @@ int watch_in_log(Watch& watch) {
   return follow(watch, [&] { watch.read(print); });
 }
 
-int run_watch(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "watch",
+struct WatchArguments {
+  std::string run;
+  bool once = false;
+};
+
+void declare_watch(Arguments& arguments, WatchArguments& given) {
+  arguments.about(
       "Shows a run while it trains: state, position, time left, losses and metrics, and a chart of "
       "the\nloss. It only reads the run directory, so it may run in any shell that sees it. It "
       "ends "
       "with the run,\nor by Ctrl-C, which does not touch the run. If standard output is not a "
       "terminal, it prints a line\nfor each new record.");
-  std::string given;
-  bool once = false;
-  arguments.text("RUN", given,
+  arguments.text("RUN", given.run, {takes::run},
                  "a run directory, or runs/NAME for its newest run; default: the newest run below "
                  "runs");
-  arguments.flag("--once", once, "print the current state and exit");
-  arguments.parse(words);
-  Watch watch(find_run(given));
+  arguments.flag("--once", given.once, "print the current state and exit");
+}
+
+int run_watch(WatchArguments& given) {
+  Watch watch(find_run(given.run));
   const bool terminal = ::isatty(STDOUT_FILENO) != 0;
-  if (once) {
+  if (given.once) {
     for (const std::string& line : watch.lines(terminal_size())) write_stdout(line + "\n");
     return 0;
   }
@@ -198,7 +202,7 @@ int run_watch(const std::vector<std::string>& words) {
 }  // namespace
 
 Command watch() {
-  return {.name = "watch", .summary = "show a run while it trains", .run = run_watch};
+  return make_command("watch", "show a run while it trains", declare_watch, run_watch);
 }
 
 }  // namespace dpt::commands

@@ -43,9 +43,13 @@ inline int64_t top_k(std::string_view metric) {
   return error == std::errc() && rest == end && k > 0 ? k : 0;
 }
 
+// The metrics with one number, besides topK.
+inline constexpr std::array<std::string_view, 6> kNumberMetrics = {"loss",       "accuracy", "f1",
+                                                                   "perplexity", "mae",      "r2"};
+
 // Whether this is a metric with one number, without a set.
 inline bool is_number_metric(std::string_view name) {
-  for (const std::string_view known : {"loss", "accuracy", "f1", "perplexity", "mae", "r2"})
+  for (const std::string_view known : kNumberMetrics)
     if (name == known) return true;
   return top_k(name) > 0;
 }

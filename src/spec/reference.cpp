@@ -377,19 +377,24 @@ std::string explain(const Registries& v, std::string_view word) {
   return out.empty() ? explain_pytorch(v, word) : out;
 }
 
-std::string nearest_word(const Registries& v, std::string_view word) {
+std::vector<std::string> known_words(const Registries& v) {
   const std::vector<KeyLocation> keys = all_keys(v);
-  std::vector<std::string_view> known = {"residual"};
+  std::vector<std::string> known = {"residual"};
   std::set<std::string_view> settings;
   for (const RegistryInfo& w : registry_infos())
     for (const RegistryEntry* n : registry_of(v, w.list)) {
-      known.push_back(n->name);
+      known.emplace_back(n->name);
       for (const KeyDoc& k : n->describe()) settings.insert(k.name);
     }
   known.insert(known.end(), settings.begin(), settings.end());
-  for (const KeyLocation& p : keys) known.push_back(p.key.name);
+  for (const KeyLocation& p : keys) known.emplace_back(p.key.name);
   for (const KeyLocation& p : keys) known.push_back(p.path);
-  return std::string(nearest(word, known));
+  return known;
+}
+
+std::string nearest_word(const Registries& v, std::string_view word) {
+  const std::vector<std::string> known = known_words(v);
+  return std::string(nearest(word, {known.begin(), known.end()}));
 }
 
 }  // namespace dpt

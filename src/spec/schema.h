@@ -24,6 +24,9 @@ std::string reference_page(const Registries& registries);
 // to do instead; empty if it is not known either.
 std::string explain(const Registries& registries, std::string_view word);
 
+// The words that explain() knows; some more than once.
+std::vector<std::string> known_words(const Registries& registries);
+
 // The word known to explain() that is most similar to an unknown one; empty if none is similar.
 std::string nearest_word(const Registries& registries, std::string_view word);
 
