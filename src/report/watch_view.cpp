@@ -11,6 +11,7 @@
 #include "base/stderr.h"
 #include "report/metric_text.h"
 #include "report/reported_run.h"
+#include "spec/metric_name.h"
 
 namespace dpt {
 namespace {
@@ -22,7 +23,7 @@ std::string of_text(int64_t done, int64_t all) {
 std::vector<std::string> results(const RunCurves& curves) {
   std::vector<std::string> out;
   for (const Curve& c : curves.curves()) {
-    if (!is_result(c.tag)) continue;
+    if (!is_result(c.tag) || is_by_label(c.tag)) continue;
     const auto last = c.last();
     const auto best = c.best();
     if (!last || !best) continue;
