@@ -163,7 +163,11 @@ int watch_in_log(Watch& watch) {
     print_stdout("{}", record_line(watch.shown(), line));
   };
   for (const std::string& line : watch.recent()) print(line);
-  return follow(watch, [&] { watch.read(print); });
+  LogPosition position;
+  return follow(watch, [&] {
+    const bool recorded = watch.read(print);
+    print_stdout("{}", position.line(watch.shown(), recorded, utc_s()));
+  });
 }
 
 int run_watch(const std::vector<std::string>& words) {
@@ -173,7 +177,8 @@ int run_watch(const std::vector<std::string>& words) {
       "the\nloss. It only reads the run directory, so it may run in any shell that sees it. It "
       "ends "
       "with the run,\nor by Ctrl-C, which does not touch the run. If standard output is not a "
-      "terminal, it prints a line\nfor each new record.");
+      "terminal, it prints a line\nfor each new record, and one with the position when it begins "
+      "and after a minute without a line.");
   std::string given;
   bool once = false;
   arguments.text("RUN", given,

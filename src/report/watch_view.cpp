@@ -173,8 +173,19 @@ std::string record_line(const WatchedRun& run, std::string_view line) {
   if (kind == RecordKind::final) where = "final evaluation, " + where;
   std::vector<std::string> parts;
   for (const auto& [tag, value] : scalars->values)
-    if (!tag.starts_with("grad_norms.")) parts.push_back(number_text_of(tag, value));
+    if (!tag.starts_with("grad_norms.") && !is_by_label(tag))
+      parts.push_back(number_text_of(tag, value));
   return fmt::format("{}: {}\n", where, fmt::join(parts, ", "));
+}
+
+std::string LogPosition::line(const WatchedRun& run, bool recorded, double now) {
+  constexpr double kInterval = 60;
+  if (recorded && printed_ > 0) printed_ = now;
+  if (run.state != "running" || run.progress.empty() ||
+      (printed_ > 0 && now - printed_ < kInterval))
+    return "";
+  printed_ = now;
+  return run.progress + "\n";
 }
 
 std::string final_text(const WatchedRun& run, size_t width) {
