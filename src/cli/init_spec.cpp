@@ -370,6 +370,11 @@ std::string why_not(const Dataset& d) {
            ": init writes nets for classes and for rows of numbers; write the spec as "
            "docs/specs.md shows, or store the targets as [N, columns]";
   const bool tokens = d.inputs.desc.dtype == DType::i32;
+  if (sample.rank() == 0 && !tokens)
+    return fmt::format(
+        "the inputs are {} single numbers of type {}, but samples of a net are rows of numbers; "
+        "store the inputs as [N, 1]: numpy.save(\"x.npy\", x.reshape(-1, 1))",
+        d.size(), name_of(d.inputs.desc.dtype));
   if (d.classes == 0 || target.rank() == 0 || is_dense(d) || (tokens && target == sample))
     return "";
   if (target.rank() == 1)
