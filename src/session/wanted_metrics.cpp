@@ -185,8 +185,8 @@ EvaluationMetrics metrics_of(const RunSettings& settings, const SessionData& dat
       if (!metric.empty())
         d.error(settings.spec.at(key),
                 fmt::format("'{}' needs evaluations: write `data.validation: 0.1`, or `evaluate: "
-                            "true` to use the test set",
-                            key));
+                            "true` to use the test set; `{}=none` trains without",
+                            key, key));
     };
     needs(settings.spec.save.on ? metric_of_best(settings.spec, data) : "", "save.best");
     needs(metric_of_early_stop(settings.spec), "early_stop");

@@ -120,6 +120,9 @@ TEST_CASE("init: targets of 1 and -1, and label sequences") {
   const std::string spec = trained(folder, "f");
   CHECK_MESSAGE(has(spec, "loss: soft_margin_loss "), spec);
   CHECK_MESSAGE(!has(spec, "- standardize"), spec);
+  CHECK_MESSAGE(has(spec, "evaluate: {metrics: [accuracy, f1, auc]} "), spec);
+  CHECK_MESSAGE(has(spec, "epochs: 50 "), spec);
+  CHECK_MESSAGE(has(spec, "early_stop: 10 "), spec);
   for (const char* shape : {"(40,)", "(20, 2)"}) {
     folder.write("f/y.npy", npy("<i8", shape, std::vector<int64_t>(signs.begin(), signs.end())));
     CHECK(has(refusal("f"), "are numbers: save them as float32"));
