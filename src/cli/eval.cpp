@@ -12,12 +12,16 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/stderr.h"
 #include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/printed_numbers.h"
 #include "cli/spec_argument.h"
 #include "cli/trained_run.h"
+#include "report/metric_text.h"
+#include "report/text_table.h"
+#include "spec/metric_name.h"
 #include "train/evaluation_text.h"
 #include "train/final_evaluation.h"
 #include "train/run.h"
@@ -54,7 +58,22 @@ Numbers numbers_of(std::string_view set, const Evaluation& e) {
   if (e.accuracy >= 0) out.emplace_back(fmt::format("{}.accuracy", set), e.accuracy);
   for (const auto& [name, value] : e.metrics)
     out.emplace_back(fmt::format("{}.{}", set, name), value);
+  for (const auto& [name, value] : e.by_label)
+    if (std::ranges::find(e.metrics, name, &NamedValue::name) == e.metrics.end())
+      out.emplace_back(fmt::format("{}.{}", set, name), value);
   return out;
+}
+
+// A row for each label, a column for each metric; empty if there are no labels.
+std::string label_table(const Evaluation& e) {
+  std::vector<TextColumn> columns = {{.cells = {"label"}}};
+  for (const auto& [name, value] : e.by_label) {
+    const std::string metric(without_label(name));
+    if (columns.back().cells[0] != metric) columns.push_back({.cells = {metric}, .right = true});
+    columns.back().cells.push_back(value_text(name, value));
+    if (columns.size() == 2) columns[0].cells.push_back(escape_controls(label_of(name)));
+  }
+  return e.by_label.empty() ? "" : table_text(columns);
 }
 
 // The values of a list of names, with or without their set, on one line.
@@ -124,6 +143,7 @@ int run_eval(EvalArguments& given) {
   }
   print_stdout("{}{}\n", evaluation_text(name_of(evaluated), e, 6),
                loaded.spec.data.validation.on() ? of_set(session->data) : "");
+  print_stdout("{}", label_table(e));
   if (!e.confusion_matrix.empty())
     print_stdout("{}", confusion_csv(e, session->data.train.class_names));
   return 0;

@@ -326,6 +326,9 @@ class Writer {
     t_.line("optimizer: {adam_w: {lr: 0.001}}", "`dptrain lr-find SPEC` measures a learning rate");
     if (predicts_next()) t_.line("clip_grad_norm: 1", "a step's gradients have at most this norm");
     t_.line(fmt::format("epochs: {}", epochs()), "passes over the training set");
+    if (splits_off_validation(g_) && patience() < epochs())
+      t_.line(fmt::format("early_stop: {}", patience()),
+              fmt::format("ends after {} epochs without a lower validation loss", patience()));
     t_.empty();
     evaluation();
     t_.line("parallel: single", "dp: threads as devices; ddp: processes");
@@ -344,11 +347,22 @@ class Writer {
     return std::clamp(kSteps * batch_size() / d_.size(), kFewest, kMost);
   }
 
+  // A loss of few samples goes up and down. The best weights are kept in any case.
+  int64_t patience() const {
+    constexpr int64_t kFewest = 5, kShare = 5;
+    return std::max(kFewest, epochs() / kShare);
+  }
+
   void evaluation() {
-    if (g_.has_test())
+    const bool numbers = d_.classes == 0 && !signs() && !labels();
+    if (d_.classes == 0 && !numbers && (g_.has_test() || splits_off_validation(g_)))
+      t_.line("evaluate: {metrics: [accuracy, f1, auc]}",
+              fmt::format("means over the labels, on the {} set",
+                          g_.has_test() ? "test" : "validation"));
+    else if (g_.has_test())
       t_.line("evaluate: true", d_.classes > 0 ? "loss and accuracy on the test set, each epoch"
                                                : "loss on the test set, each epoch");
-    else if (splits_off_validation(g_) && d_.classes == 0 && !signs() && !labels())
+    else if (splits_off_validation(g_) && numbers)
       t_.line("evaluate: {metrics: [mae, r2]}", "in addition to the loss, on the validation set");
   }
 
@@ -370,6 +384,11 @@ std::string why_not(const Dataset& d) {
            ": init writes nets for classes and for rows of numbers; write the spec as "
            "docs/specs.md shows, or store the targets as [N, columns]";
   const bool tokens = d.inputs.desc.dtype == DType::i32;
+  if (sample.rank() == 0 && !tokens)
+    return fmt::format(
+        "the inputs are {} single numbers of type {}, but samples of a net are rows of numbers; "
+        "store the inputs as [N, 1]: numpy.save(\"x.npy\", x.reshape(-1, 1))",
+        d.size(), name_of(d.inputs.desc.dtype));
   if (d.classes == 0 || target.rank() == 0 || is_dense(d) || (tokens && target == sample))
     return "";
   if (target.rank() == 1)

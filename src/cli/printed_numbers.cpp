@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "cli/spec_argument.h"
+#include "spec/metric_name.h"
 #include "train/run_numbers.h"
 
 namespace dpt {
@@ -38,7 +39,9 @@ std::vector<std::string> read_printed_names(const std::string& list, const Spec&
   std::vector<std::string> out;
   for (const std::string& given : names_in(list)) {
     out.push_back(full_metric_name(given, spec));
-    if (std::ranges::find(all, out.back()) != all.end()) continue;
+    if (std::ranges::find(all, out.back()) != all.end() ||
+        records_metric(spec, without_best(out.back())))
+      continue;
     const bool evaluated = given.find("test.") == 0 || given.find("accuracy") == 0;
     throw BadSpec{fmt::format(
         "dptrain: --print: this run has no number '{}'; {}{}\n", given,
@@ -59,9 +62,9 @@ std::string printed_line(const std::vector<std::string>& names, const std::strin
     const auto value = numbers.find(name);
     if (!value)
       fail(Fault::failed,
-           "--print: {} has no {}: no epoch with an evaluation was completed; see `evaluate` and "
+           "--print: {} has no {}: no epoch with an evaluation was completed{}; see `evaluate` and "
            "`epochs` in the spec",
-           run, name);
+           run, name, is_by_label(name) ? ", or no label has this name" : "");
     out.push_back(exact_number(*value));
   }
   return fmt::format("{}\n", fmt::join(out, " "));

@@ -75,7 +75,10 @@ std::string checked_metric(const std::string& option, std::string name, const Sp
                            bool may_be_best) {
   name = full_metric_name(name, spec);
   const std::vector<std::string> known = metrics_on_the_way(spec);
-  if (std::ranges::find(known, may_be_best ? std::string(without_best(name)) : name) == known.end())
+  // Of labels, too, whose names are in the data.
+  const std::string_view metric = may_be_best ? without_best(name) : name;
+  const bool by_label = records_metric(spec, metric);
+  if (std::ranges::find(known, by_label ? without_label(metric) : metric) == known.end())
     throw BadSpec{
         fmt::format("dptrain: {}: runs of this spec do not record '{}' while they train; "
                     "they record: {}{}\n",

@@ -163,7 +163,11 @@ int watch_in_log(Watch& watch) {
     print_stdout("{}", record_line(watch.shown(), line));
   };
   for (const std::string& line : watch.recent()) print(line);
-  return follow(watch, [&] { watch.read(print); });
+  LogPosition position;
+  return follow(watch, [&] {
+    const bool recorded = watch.read(print);
+    print_stdout("{}", position.line(watch.shown(), recorded, utc_s()));
+  });
 }
 
 struct WatchArguments {
@@ -177,7 +181,8 @@ void declare_watch(Arguments& arguments, WatchArguments& given) {
       "the\nloss. It only reads the run directory, so it may run in any shell that sees it. It "
       "ends "
       "with the run,\nor by Ctrl-C, which does not touch the run. If standard output is not a "
-      "terminal, it prints a line\nfor each new record.");
+      "terminal, it prints a line\nfor each new record, and one with the position when it begins "
+      "and after a minute without a line.");
   arguments.text("RUN", given.run, {takes::run},
                  "a run directory, or runs/NAME for its newest run; default: the newest run below "
                  "runs");

@@ -82,17 +82,21 @@ void add_files_below(const std::string& folder, ImageFiles& out) {
   for (const std::string& one : folders) add_files(one, out);
 }
 
-std::string left_out_text(std::span<const std::string> others) {
-  if (others.empty()) return "";
+std::string count_by_ending(std::span<const std::string> files) {
   std::map<std::string, size_t> counts;
-  for (const std::string& path : others) ++counts[lower(fs::path(path).extension().string())];
+  for (const std::string& path : files) ++counts[lower(fs::path(path).extension().string())];
   std::string endings;
   for (const auto& [ending, count] : counts)
     endings += fmt::format("{}{} {}", endings.empty() ? "" : ", ", count,
                            ending.empty() ? "without an ending" : ending);
-  return fmt::format("{} left out, as {} not read: {}",
-                     counted(others.size(), "file is", "files are"),
-                     others.size() == 1 ? "its type is" : "their types are", endings);
+  return endings;
+}
+
+std::string left_out_text(std::span<const std::string> others) {
+  if (others.empty()) return "";
+  return fmt::format(
+      "{} left out, as {} not read: {}", counted(others.size(), "file is", "files are"),
+      others.size() == 1 ? "its type is" : "their types are", count_by_ending(others));
 }
 
 std::vector<std::byte> bytes_of_image(const std::string& path) {

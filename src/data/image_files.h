@@ -29,6 +29,9 @@ void add_files(const std::string& folder, ImageFiles& out);
 // twice.
 void add_files_below(const std::string& folder, ImageFiles& out);
 
+// "2 .gif, 1 .heic"; empty if there are no files.
+std::string count_by_ending(std::span<const std::string> files);
+
 // "3 files are left out, as their types are not read: 2 .gif, 1 .heic"; empty if there are none.
 std::string left_out_text(std::span<const std::string> others);
 

@@ -33,8 +33,11 @@ double total(const Session& s, const Buffers& buffers, double ShardResult::*fiel
 std::optional<double> Evaluation::find(std::string_view metric) const {
   if (metric == "loss") return loss;
   if (metric == "accuracy") return accuracy >= 0 ? std::optional(accuracy) : std::nullopt;
-  const auto found = std::ranges::find(metrics, metric, &NamedValue::name);
-  return found == metrics.end() ? std::nullopt : std::optional(found->value);
+  for (const std::vector<NamedValue>* values : {&metrics, &by_label})
+    if (const auto found = std::ranges::find(*values, metric, &NamedValue::name);
+        found != values->end())
+      return found->value;
+  return std::nullopt;
 }
 
 void clear_evaluation(const Buffers& buffers, int shard) {
@@ -52,7 +55,7 @@ void add_evaluation(const CompiledModel& model, ShardResult& to, const ShardResu
 Evaluation end_evaluation(const Session& s, const Buffers& buffers,
                           const std::function<void()>& barrier) {
   barrier();
-  const Evaluation out = sum_evaluation(s, buffers);
+  Evaluation out = sum_evaluation(s, buffers);
   barrier();
   return out;
 }
@@ -61,13 +64,23 @@ Evaluation sum_evaluation(const Session& s, const Buffers& buffers) {
   Evaluation out;
   out.loss = total(s, buffers, &ShardResult::loss);
   if (s.model.divisor != Divisor::one) out.loss /= total(s, buffers, &ShardResult::weight);
-  if (s.metrics.has("accuracy"))
-    out.accuracy = total(s, buffers, &ShardResult::correct) / s.data.counted_test_targets();
   std::vector<double> sums;
   if (s.metrics.size() > 0)
-    sums = sum_shards(s.devices.topology.shards, s.metrics.size(),
-                      [&](int shard) { return buffers.metrics(shard); });
-  out.metrics = s.metrics.values(sums, out.loss);
+    sums = sum_shards(s.devices.topology.shards, s.metrics.summed(),
+                      [&](int shard) { return buffers.metrics(shard).first(s.metrics.summed()); });
+  std::vector<std::span<const double>> shards;
+  for (int shard = 0; shard < s.devices.topology.shards; ++shard)
+    shards.emplace_back(buffers.metrics(shard));
+  out.metrics = s.metrics.values(sums, out.loss, shards);
+  out.by_label = s.metrics.by_label(sums, shards);
+  if (s.settings.loss->classes && s.metrics.has("accuracy"))
+    out.accuracy = total(s, buffers, &ShardResult::correct) / s.data.counted_test_targets();
+  // The accuracy of labels is among the values.
+  const auto accuracy = std::ranges::find(out.metrics, "accuracy", &NamedValue::name);
+  if (accuracy != out.metrics.end()) {
+    out.accuracy = accuracy->value;
+    out.metrics.erase(accuracy);
+  }
   out.confusion_matrix = s.metrics.confusion_matrix(sums);
   return out;
 }

@@ -63,8 +63,9 @@ void check_evaluation(const Spec& spec) {
     if (!spec.save.best.empty() && spec.save.best != "none") without.emplace_back("save.best=none");
   } else {
     if (spec.evaluate.every_steps > 0) refuse("evaluate.every_steps", "evaluate.every=1");
-    const auto is_printed = [](const Located<std::string>& metric) {
-      return metric.value == "loss" || metric.value == "accuracy";
+    const bool classes = !has_labels(*static_cast<const LossType*>(spec.loss.what));
+    const auto is_printed = [&](const Located<std::string>& metric) {
+      return metric.value == "loss" || (metric.value == "accuracy" && classes);
     };
     if (!std::ranges::all_of(spec.evaluate.metrics, is_printed))
       refuse("evaluate.metrics", "evaluate.metrics=[]");

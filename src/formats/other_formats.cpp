@@ -25,11 +25,11 @@ std::string converted(const std::string& path) {
   return python(std::filesystem::path(path).replace_extension(".safetensors").string());
 }
 
-std::string of_torch(const std::string& path) {
+std::string of_torch(std::string_view what, const std::string& path) {
   return fmt::format(
-      "a file of torch.save; convert its state_dict in Python: "
+      "{}; convert its state_dict in Python: "
       "safetensors.torch.save_file(torch.load({}, map_location=\"cpu\"), {})",
-      python(path), converted(path));
+      what, python(path), converted(path));
 }
 
 std::string of_numpy(std::string_view kind, const std::string& path) {
@@ -46,12 +46,13 @@ std::string other_format(std::span<const std::byte> head, const std::string& pat
   if (text.starts_with("PK\x03\x04"sv)) {
     if (first_name(text).ends_with(".npy")) return of_numpy(".npz", path);
     // torch.save: the first file is NAME/data.pkl; older TorchScript: NAME/version or NAME/code.
-    if (first_name(text).find('/') != std::string_view::npos) return of_torch(path);
+    if (first_name(text).find('/') != std::string_view::npos)
+      return of_torch("a file of torch.save", path);
     return "a ZIP archive; give the weights file itself";
   }
   // torch.save's legacy format: a pickle that begins with the number 0x1950a86a20f9469cfc6c.
   if (text.starts_with("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv))
-    return of_torch(path);
+    return of_torch("a file that PyTorch before 1.6 wrote", path);
   if (text.starts_with("\x93NUMPY"sv)) return of_numpy(".npy", path);
   if (text.starts_with("\x89HDF\r\n\x1a\n"sv))
     return "an HDF5 file (Keras, h5py); load its weights in Python and save them with "

@@ -74,6 +74,11 @@ struct LossType : RegistryEntry {
   std::string_view torch_class{};
 };
 
+// Whether targets are labels that are 0 or 1, for each of which the outputs have a probability.
+inline bool has_labels(const LossType& loss) {
+  return loss.outputs == OutputKind::logits || loss.outputs == OutputKind::probabilities;
+}
+
 std::span<const LossType> loss_table();  // generated from layers/losses/meson.build
 std::vector<const RegistryEntry*> loss_registry();
 

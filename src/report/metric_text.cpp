@@ -1,6 +1,8 @@
 #include "report/metric_text.h"
 
+#include <array>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,6 +13,18 @@ namespace dpt {
 namespace {
 
 constexpr std::string_view kStep = "step.", kNorms = "grad_norms.";
+
+std::string_view group_by_label(std::string_view mean) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, kMetricsByLabel.size()>
+      kGroups = {{{"accuracy", "accuracy by label"},
+                  {"precision", "precision by label"},
+                  {"recall", "recall by label"},
+                  {"f1", "f1 by label"},
+                  {"auc", "auc by label"}}};
+  for (const auto& [metric, group] : kGroups)
+    if (metric == mean) return group;
+  return mean;
+}
 
 }  // namespace
 
@@ -44,6 +58,7 @@ std::string_view group_of(std::string_view name) {
   if (name.starts_with(kNorms)) return kNorms.substr(0, kNorms.size() - 1);
   if (name.starts_with(kStep)) return name.substr(kStep.size());
   if (name == "evaluation_seconds") return "seconds";
+  if (is_by_label(name)) return group_by_label(without_label(without_set(name)));
   return without_set(name);
 }
 

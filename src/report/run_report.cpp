@@ -10,6 +10,7 @@
 
 #include "report/confusion_table.h"
 #include "report/html.h"
+#include "report/label_tables.h"
 #include "report/line_chart.h"
 #include "report/metric_text.h"
 #include "report/run_time.h"
@@ -53,7 +54,7 @@ std::string tiles(const ReportedRun& run) {
   for (const Curve& c : run.curves.curves()) {
     const auto last = c.last();
     const auto best = c.best();
-    if (!is_result(c.tag) || !last || !best) continue;
+    if (!is_result(c.tag) || is_by_label(c.tag) || !last || !best) continue;
     out += fmt::format("<div class=\"tile\">{}<b>{}</b><span class=\"soft\">{}</span></div>\n",
                        text(title_of(c.tag)), text(value_text(c.tag, *last)),
                        c.points.size() < 2 ? ""
@@ -88,26 +89,28 @@ std::string title_of_group(std::string_view group) {
   return std::string(group);
 }
 
-// Of many parameters, those with the largest last norm are drawn.
-void keep_largest(std::vector<const Curve*>& curves, size_t most) {
+// Of many parameters, those with the largest last norm are drawn; of many labels, the worst.
+void keep_some(std::vector<const Curve*>& curves, size_t most, bool largest) {
   if (curves.size() <= most) return;
-  std::ranges::stable_sort(curves, [](const Curve* a, const Curve* b) {
-    return a->last().value_or(0) > b->last().value_or(0);
+  std::ranges::stable_sort(curves, [&](const Curve* a, const Curve* b) {
+    const double x = a->last().value_or(0), y = b->last().value_or(0);
+    return largest ? x > y : x < y;
   });
   curves.resize(most);
 }
 
 LineChart chart_of(const ReportedRun& run, const std::string& group,
                    std::vector<const Curve*> curves) {
-  constexpr size_t kMostNorms = 8;
+  constexpr size_t kMostAlike = 8;
   const size_t all = curves.size();
-  const bool norms = group == "grad_norms";
-  if (norms) keep_largest(curves, kMostNorms);
+  const bool norms = group == "grad_norms", labels = is_by_label(curves[0]->tag);
+  if (norms || labels) keep_some(curves, kMostAlike, norms);
   const XAxis x = x_axis(run.curves);
   LineChart chart{.title = title_of_group(group), .x_name = x.name, .curves = {}};
-  if (curves.size() == 1 && group != "seconds") chart.title = title_of(curves[0]->tag);
+  if (curves.size() == 1 && group != "seconds" && !labels) chart.title = title_of(curves[0]->tag);
   if (all > curves.size())
-    chart.title += fmt::format(" (the {} largest of {})", curves.size(), all);
+    chart.title +=
+        fmt::format(" (the {} {} of {})", curves.size(), norms ? "largest" : "lowest", all);
   chart.from_zero = group == "samples_per_second" || group == "seconds" || group == "data_wait";
   if (in_percent(curves[0]->tag)) {
     chart.y_factor = 100;
@@ -117,7 +120,7 @@ LineChart chart_of(const ReportedRun& run, const std::string& group,
     chart.curves.push_back({.name = title_of(c->tag),
                             .points = &c->points,
                             .x_scale = x.scale,
-                            .color = norms ? chart.curves.size() : color_of_set(c->tag),
+                            .color = norms || labels ? chart.curves.size() : color_of_set(c->tag),
                             .thin = c->tag == "step.loss" && curves.size() > 1});
   return chart;
 }
@@ -127,7 +130,7 @@ std::vector<LineChart> charts_of(const ReportedRun& run, bool only_results) {
   for (const Curve& c : run.curves.curves()) {
     const bool none = std::ranges::all_of(c.points, [](const auto& p) { return p.value == 0; });
     if (c.tag == "skipped_steps" && none) continue;
-    if (only_results && !is_result(c.tag) && c.tag != "step.loss") continue;
+    if (only_results && (!is_result(c.tag) || is_by_label(c.tag)) && c.tag != "step.loss") continue;
     const std::string group(group_of(c.tag));
     const auto found = std::ranges::find(groups, group, [](const auto& g) { return g.first; });
     if (found == groups.end())
@@ -214,6 +217,7 @@ std::string curves_svg(const ReportedRun& run) { return charts_svg(charts_of(run
 std::string run_report(const ReportedRun& run) {
   std::string body = head(run) + tiles(run);
   body += html::section("Curves", line_charts(charts_of(run, false)));
+  body += html::section("Labels", label_tables(run.curves));
   body += html::section("Confusion matrix", confusion_table(run.confusion));
   body += html::section("Time", time_section(run));
   std::string plan;

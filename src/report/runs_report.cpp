@@ -11,6 +11,7 @@
 #include "report/metric_text.h"
 #include "report/run_report.h"
 #include "report/runs_table.h"
+#include "spec/metric_name.h"
 
 namespace dpt {
 namespace {
@@ -58,7 +59,7 @@ std::string results(std::span<const ReportedRun> runs, const std::vector<std::st
   const std::vector<std::string> counts = different_counts(runs);
   rows[0].insert(rows[0].end(), counts.begin(), counts.end());
   for (const std::string& tag : tags)
-    if (is_result(tag)) {
+    if (is_result(tag) && !is_by_label(tag)) {
       rows[0].push_back(title_of(tag));
       if (has_curve(runs, tag)) rows[0].push_back("best");
     }
@@ -68,7 +69,7 @@ std::string results(std::span<const ReportedRun> runs, const std::vector<std::st
                                     fmt::format("{}", run.summary.numbers.epochs())};
     for (const std::string& key : counts) row.push_back(run.environment_text(key));
     for (const std::string& tag : tags) {
-      if (!is_result(tag)) continue;
+      if (!is_result(tag) || is_by_label(tag)) continue;
       const Curve* c = run.curves.find(tag);
       const auto last = c ? c->last() : std::nullopt;
       const auto best = c ? c->best() : std::nullopt;
@@ -90,7 +91,7 @@ std::vector<LineChart> charts_of(std::span<const ReportedRun> runs,
       std::ranges::all_of(runs, [](const ReportedRun& r) { return r.curves.steps_of_epoch() > 0; });
   std::vector<LineChart> out;
   for (const std::string& tag : tags) {
-    if (tag.starts_with("grad_norms.") || tag == "skipped_steps") continue;
+    if (tag.starts_with("grad_norms.") || tag == "skipped_steps" || is_by_label(tag)) continue;
     if (only_results && !is_result(tag)) continue;
     if (!has_curve(runs, tag) && has_curve(runs, "loss")) continue;  // the table has it
     LineChart chart{.title = title_of(tag), .x_name = by_epoch ? "epoch" : "step", .curves = {}};

@@ -71,6 +71,7 @@ std::vector<TextColumn> text_columns(const RunsTable& table) {
     out.push_back(std::move(c));
   }
   for (const ResultColumn& r : results_of(table.rows)) {
+    if (is_by_label(r.name)) continue;  // the CSV has them
     TextColumn c{.cells = {r.title},
                  .right = !r.text,
                  .rank = r.rank,

@@ -11,6 +11,7 @@
 #include "base/stderr.h"
 #include "report/metric_text.h"
 #include "report/reported_run.h"
+#include "spec/metric_name.h"
 
 namespace dpt {
 namespace {
@@ -22,7 +23,7 @@ std::string of_text(int64_t done, int64_t all) {
 std::vector<std::string> results(const RunCurves& curves) {
   std::vector<std::string> out;
   for (const Curve& c : curves.curves()) {
-    if (!is_result(c.tag)) continue;
+    if (!is_result(c.tag) || is_by_label(c.tag)) continue;
     const auto last = c.last();
     const auto best = c.best();
     if (!last || !best) continue;
@@ -172,8 +173,19 @@ std::string record_line(const WatchedRun& run, std::string_view line) {
   if (kind == RecordKind::final) where = "final evaluation, " + where;
   std::vector<std::string> parts;
   for (const auto& [tag, value] : scalars->values)
-    if (!tag.starts_with("grad_norms.")) parts.push_back(number_text_of(tag, value));
+    if (!tag.starts_with("grad_norms.") && !is_by_label(tag))
+      parts.push_back(number_text_of(tag, value));
   return fmt::format("{}: {}\n", where, fmt::join(parts, ", "));
+}
+
+std::string LogPosition::line(const WatchedRun& run, bool recorded, double now) {
+  constexpr double kInterval = 60;
+  if (recorded && printed_ > 0) printed_ = now;
+  if (run.state != "running" || run.progress.empty() ||
+      (printed_ > 0 && now - printed_ < kInterval))
+    return "";
+  printed_ = now;
+  return run.progress + "\n";
 }
 
 std::string final_text(const WatchedRun& run, size_t width) {

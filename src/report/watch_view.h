@@ -29,6 +29,18 @@ std::vector<std::string> watch_lines(const WatchedRun& run, const TextChartSize&
 // 0.3410, ..."; empty if the line is no record.
 std::string record_line(const WatchedRun& run, std::string_view line);
 
+// When a log shows the position of a run: as soon as it is known, and after a minute without a
+// line, as the run's own log does (train/progress_display.h).
+class LogPosition {
+ public:
+  // A line "epoch 1/10, step 30/60: loss 0.4, ..."; empty: none is due. recorded: a record has been
+  // printed since the last call. Call it again and again.
+  std::string line(const WatchedRun& run, bool recorded, double now);
+
+ private:
+  double printed_ = 0;  // time of the last line; 0: no position has been shown
+};
+
 // "runs/fmnist/3: finished, epoch 10/10, loss 0.3120 (best 0.3120), ...". width: longer lines
 // break between these parts; 0: one line.
 std::string final_text(const WatchedRun& run, size_t width);

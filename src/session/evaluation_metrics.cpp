@@ -8,16 +8,12 @@
 
 #include "base/fail.h"
 #include "base/half.h"
-#include "session/compiled_model.h"
-#include "session/run_settings.h"
-#include "session/session_data.h"
 #include "spec/metric_name.h"
 
 namespace dpt {
 namespace {
 
-constexpr size_t kPerColumn = 4;       // sums of each column of numbers: |y - t|, (y - t)^2, d, d^2
-constexpr int64_t kMostMatrix = 1000;  // classes of a confusion matrix: 8 MB for each shard
+constexpr size_t kPerColumn = 4;  // sums of each column of numbers: |y - t|, (y - t)^2, d, d^2
 
 // The elements in row-major order, as floats. `copy` keeps them where the view's are others.
 std::span<const float> plain_floats(const TensorView& v, std::vector<float>& copy) {
@@ -55,13 +51,34 @@ std::vector<int64_t> tops_in(const std::vector<std::string>& names) {
   return out;
 }
 
+std::string label_name(const std::vector<std::string>& names, int64_t label) {
+  const auto i = static_cast<size_t>(label);
+  return i < names.size() ? names[i] : std::to_string(label);
+}
+
+// Whether one of the names is a mean over classes or labels, or the metric of one of them.
+bool any_by_label(const std::vector<std::string>& names) {
+  return std::ranges::any_of(names, [](const std::string& name) {
+    const std::string_view mean = without_label(name);
+    return is_count_metric(mean) || mean == "auc";
+  });
+}
+
+// The accuracy of classes does not need their counts.
+bool any_by_class(const std::vector<std::string>& names) {
+  return std::ranges::any_of(names, [](const std::string& name) {
+    return is_count_metric(without_label(name)) && name != "accuracy";
+  });
+}
+
 }  // namespace
 
 EvaluationMetrics::EvaluationMetrics(Settings settings)
     : settings_(std::move(settings)),
+      labels_(any_by_label(settings_.names) ? LabelMetrics(settings_.labels) : LabelMetrics()),
       tops_(tops_in(settings_.names)),
       matrix_(has("confusion_matrix")),
-      by_class_(matrix_ || has("f1")),
+      by_class_(settings_.classes > 0 && (matrix_ || any_by_class(settings_.names))),
       numbers_(has("mae") || has("r2")),
       of_classes_(of_tops_ + tops_.size()),
       of_columns_(of_classes_) {
@@ -69,20 +86,25 @@ EvaluationMetrics::EvaluationMetrics(Settings settings)
   if (by_class_) of_columns_ += matrix_ ? classes * classes : 3 * classes;
   if (!tops_.empty() || by_class_ || numbers_)
     size_ = of_columns_ + (numbers_ ? kPerColumn * settings_.origin.size() : 0);
+  if (labels_.labels() > 0) size_ = labels_.size();
 }
+
+size_t EvaluationMetrics::summed() const { return labels_.labels() > 0 ? labels_.summed() : size_; }
 
 bool EvaluationMetrics::has(std::string_view name) const {
   return std::ranges::find(settings_.names, name) != settings_.names.end();
 }
 
 void EvaluationMetrics::add(const TensorView& output, const TensorView& target,
-                            std::span<double> sums) const {
+                            std::span<double> shard) const {
   std::vector<float> of_output, of_target;
   const std::span<const float> y = plain_floats(output, of_output);
-  if (numbers_) return add_numbers(y, plain_floats(target, of_target), sums);
+  if (labels_.labels() > 0)
+    return labels_.add(y, output.desc.shape, plain_floats(target, of_target), shard);
+  if (numbers_) return add_numbers(y, plain_floats(target, of_target), shard);
   const std::span<const int32_t> targets(reinterpret_cast<const int32_t*>(target.data),
                                          static_cast<size_t>(target.desc.shape.elements()));
-  add_classes(y, output.desc.shape, targets, sums);
+  add_classes(y, output.desc.shape, targets, shard);
 }
 
 void EvaluationMetrics::add_classes(std::span<const float> output, const Shape& shape,
@@ -132,28 +154,71 @@ void EvaluationMetrics::add_numbers(std::span<const float> output, std::span<con
   }
 }
 
-// scikit-learn's f1_score(average="macro"): the mean over the classes that are a target or a
-// prediction. A class that is never predicted right has 0.
-double EvaluationMetrics::f1(std::span<const double> sums) const {
-  const auto classes = static_cast<size_t>(settings_.classes);
+LabelCounts EvaluationMetrics::counts_of(std::span<const double> sums, int64_t which) const {
+  if (labels_.labels() > 0) return labels_.counts(sums, which);
+  const auto classes = static_cast<size_t>(settings_.classes), c = static_cast<size_t>(which);
   const std::span<const double> counts = sums.subspan(of_classes_);
-  double sum = 0, present = 0;
-  for (size_t c = 0; c < classes; ++c) {
-    double actual = 0, predicted = 0, right = 0;
-    if (matrix_) {
-      right = counts[c * classes + c];
-      for (size_t other = 0; other < classes; ++other) {
-        actual += counts[c * classes + other];
-        predicted += counts[other * classes + c];
-      }
-    } else {
-      actual = counts[c], predicted = counts[classes + c], right = counts[2 * classes + c];
+  LabelCounts out{.all = sums[0]};
+  if (matrix_) {
+    out.right = counts[c * classes + c];
+    for (size_t other = 0; other < classes; ++other) {
+      out.actual += counts[c * classes + other];
+      out.predicted += counts[other * classes + c];
     }
-    if (actual + predicted == 0) continue;
+  } else {
+    out.actual = counts[c], out.predicted = counts[classes + c];
+    out.right = counts[2 * classes + c];
+  }
+  return out;
+}
+
+// scikit-learn's f1_score(average="macro"), and its precision_score and recall_score: the mean over
+// the classes that are a target or a prediction. A class that is never predicted right has 0.
+double EvaluationMetrics::mean_over_classes(std::string_view metric,
+                                            std::span<const double> sums) const {
+  double sum = 0, present = 0;
+  for (int64_t c = 0; c < settings_.classes; ++c) {
+    const LabelCounts counts = counts_of(sums, c);
+    if (counts.actual + counts.predicted == 0) continue;
     present += 1;
-    sum += 2 * right / (actual + predicted);
+    sum += counts.value(metric);
   }
   return present > 0 ? sum / present : std::nan("");
+}
+
+double EvaluationMetrics::of_label(std::string_view metric, int64_t label,
+                                   std::span<const double> sums, Shards shards) const {
+  if (metric != "auc") return counts_of(sums, label).value(metric);
+  return labels_.auc(shards.empty() ? Shards(&sums, 1) : shards, label);
+}
+
+// The mean over all labels, as scikit-learn's average="macro"; of auc over the labels that have
+// one.
+double EvaluationMetrics::mean_over_labels(std::string_view metric, std::span<const double> sums,
+                                           Shards shards) const {
+  double sum = 0, present = 0;
+  for (int64_t l = 0; l < labels_.labels(); ++l) {
+    const double value = of_label(metric, l, sums, shards);
+    if (std::isnan(value)) continue;
+    present += 1;
+    sum += value;
+  }
+  return present > 0 ? sum / present : std::nan("");
+}
+
+// Of accuracy, precision, recall, f1 and auc, and of one class or label.
+double EvaluationMetrics::by_name(std::string_view name, std::span<const double> sums,
+                                  Shards shards) const {
+  const std::string_view metric = without_label(name);
+  if (metric == name)
+    return labels_.labels() > 0 ? mean_over_labels(metric, sums, shards)
+                                : mean_over_classes(metric, sums);
+  const int64_t count = std::max(labels_.labels(), settings_.classes);
+  for (int64_t l = 0; l < count; ++l)
+    if (label_name(settings_.label_names, l) == dpt::label_of(name))
+      return of_label(metric, l, sums, shards);
+  require(false, "metrics of labels that there are");
+  return 0;
 }
 
 // scikit-learn's r2_score: the mean over the columns. A column whose targets are all equal has 1 if
@@ -174,14 +239,17 @@ double EvaluationMetrics::r2(std::span<const double> sums) const {
   return sum / static_cast<double>(columns);
 }
 
-std::vector<NamedValue> EvaluationMetrics::values(std::span<const double> sums, double loss) const {
+std::vector<NamedValue> EvaluationMetrics::values(std::span<const double> sums, double loss,
+                                                  Shards shards) const {
   std::vector<NamedValue> out;
   for (const std::string& name : settings_.names) {
     if (const int64_t k = top_k(name); k > 0) {
       const auto at = static_cast<size_t>(std::ranges::find(tops_, k) - tops_.begin());
       out.push_back({name, sums[of_tops_ + at] / sums[0]});
-    } else if (name == "f1") {
-      out.push_back({name, f1(sums)});
+    } else if (name == "accuracy" && labels_.labels() == 0) {
+      continue;
+    } else if (is_count_metric(without_label(name)) || without_label(name) == "auc") {
+      out.push_back({name, by_name(name, sums, shards)});
     } else if (name == "perplexity") {
       out.push_back({name, std::exp(loss)});
     } else if (name == "mae") {
@@ -196,129 +264,24 @@ std::vector<NamedValue> EvaluationMetrics::values(std::span<const double> sums, 
   return out;
 }
 
+std::vector<NamedValue> EvaluationMetrics::by_label(std::span<const double> sums,
+                                                    Shards shards) const {
+  std::vector<NamedValue> out;
+  if (labels_.labels() < 2 || labels_.labels() > kMostByLabel) return out;
+  for (const std::string& name : settings_.names)
+    if (is_count_metric(name) || name == "auc")
+      for (int64_t l = 0; l < labels_.labels(); ++l)
+        out.push_back({fmt::format("{}.{}", name, label_name(settings_.label_names, l)),
+                       of_label(name, l, sums, shards)});
+  return out;
+}
+
 std::vector<int64_t> EvaluationMetrics::confusion_matrix(std::span<const double> sums) const {
   if (!matrix_) return {};
   const auto classes = static_cast<size_t>(settings_.classes);
   std::vector<int64_t> out(classes * classes);
   for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int64_t>(sums[of_classes_ + i]);
   return out;
-}
-
-namespace {
-
-// Whether the targets are class indices, so that there is an accuracy.
-bool by_classes(const RunSettings& settings, const SessionData& data) {
-  return settings.loss->classes && data.test_loader->target().dtype == DType::i32;
-}
-
-std::vector<Located<std::string>> wanted(const RunSettings& settings, const SessionData& data) {
-  std::vector<Located<std::string>> out = settings.spec.evaluate.metrics;
-  if (out.empty() && by_classes(settings, data))
-    out.push_back({"accuracy", settings.spec.evaluate.where});
-  const auto add = [&](const std::string& name, std::string_view key) {
-    if (!name.empty() && std::ranges::find(out, name, &Located<std::string>::value) == out.end())
-      out.push_back({name, settings.spec.at(key)});
-  };
-  add(metric_of_best(settings.spec, data), "save.best");
-  add(metric_of_early_stop(settings.spec), "early_stop.metric");
-  std::erase_if(out, [](const Located<std::string>& name) { return name.value == "loss"; });
-  return out;
-}
-
-// Why the metric does not fit the loss or the data; empty if it does.
-std::string misfit(const RunSettings& settings, const SessionData& data, std::string_view metric,
-                   int64_t classes) {
-  const std::string loss(settings.loss->name);
-  if (metric == "mae" || metric == "r2")
-    return settings.loss->estimates
-               ? ""
-               : fmt::format("{} is for losses that compare numbers, such as mse_loss, not for {}",
-                             metric, loss);
-  if (!by_classes(settings, data))
-    return fmt::format("{} needs class targets and a loss such as cross_entropy{}", metric,
-                       settings.loss->classes ? ", but the targets are numbers" : "");
-  if (metric == "perplexity" && !(settings.loss->mean_likelihood &&
-                                  settings.loss->mean_likelihood(settings.spec.loss.settings)))
-    return fmt::format(
-        "perplexity is the exponential of the mean cross entropy, so {} must have the reduction "
-        "'mean', and neither class weights nor label_smoothing",
-        loss);
-  if (const int64_t k = top_k(metric); k > classes)
-    return fmt::format("{} needs at least {} classes, but the model has {} scores per target",
-                       metric, k, classes);
-  if (metric == "confusion_matrix" && classes > kMostMatrix)
-    return fmt::format("the confusion matrix of {} classes is too large; at most {} are possible",
-                       classes, kMostMatrix);
-  return "";
-}
-
-// Runs that evaluate a validation set evaluate the test set only when they end.
-void check_set(const Spec& spec, const std::string& metric, std::string_view key, Diagnostics& d) {
-  const std::string_view set = set_of(metric),
-                         evaluated = spec.data.validation.on() ? "validation" : "test";
-  if (!set.empty() && set != evaluated)
-    d.error(spec.at(key), fmt::format("'{0}' is not known during training, which evaluates the {1} "
-                                      "set; write {1}.{2}",
-                                      metric, evaluated, without_set(metric)));
-}
-
-std::vector<float> first_target(const SessionData& data) {
-  std::vector<float> out(static_cast<size_t>(data.test_loader->target().shape.elements()));
-  const uint32_t first = data.test_rows.empty() ? 0 : data.test_rows.front();
-  if (data.test->made) data.test_loader->targets(std::span(&first, 1), out.data());
-  return out;
-}
-
-}  // namespace
-
-std::string metric_of_best(const Spec& spec, const SessionData& data) {
-  const std::string& best = spec.save.best;
-  if (!spec.save.on || best == "none") return "";
-  return best.empty() && data.evaluated == EvaluatedSet::validation
-             ? "loss"
-             : std::string(without_set(best));
-}
-
-std::string metric_of_early_stop(const Spec& spec) {
-  const EarlyStopSpec& stop = spec.early_stop;
-  if (stop.patience == 0) return "";
-  return stop.metric.empty() ? "loss" : std::string(without_set(stop.metric));
-}
-
-EvaluationMetrics metrics_of(const RunSettings& settings, const SessionData& data,
-                             const CompiledModel& model, Diagnostics& d) {
-  if (!data.test) {
-    const auto needs = [&](const std::string& metric, std::string_view key) {
-      if (!metric.empty())
-        d.error(settings.spec.at(key),
-                fmt::format("'{}' needs evaluations: write `data.validation: 0.1`, or `evaluate: "
-                            "true` to use the test set",
-                            key));
-    };
-    needs(settings.spec.save.on ? metric_of_best(settings.spec, data) : "", "save.best");
-    needs(metric_of_early_stop(settings.spec), "early_stop");
-    return {};
-  }
-  check_set(settings.spec, settings.spec.save.best, "save.best", d);
-  check_set(settings.spec, settings.spec.early_stop.metric, "early_stop.metric", d);
-  const Shape& output = model.graph[model.graph.output].desc.shape;
-  EvaluationMetrics::Settings out;
-  if (by_classes(settings, data)) {
-    out.class_dim = settings.loss->class_dim(settings.spec.loss.settings, output);
-    out.classes = output[out.class_dim];
-    out.ignore_index = settings.loss->ignore_index
-                           ? settings.loss->ignore_index(settings.spec.loss.settings)
-                           : -100;
-  }
-  for (const Located<std::string>& metric : wanted(settings, data)) {
-    const std::string problem = misfit(settings, data, metric.value, out.classes);
-    if (!problem.empty())
-      d.error(metric.where.file ? metric.where : settings.spec.at("evaluate.metrics"), problem);
-    out.names.push_back(metric.value);
-  }
-  if (!d.ok()) return {};
-  if (settings.loss->estimates) out.origin = first_target(data);
-  return EvaluationMetrics(std::move(out));
 }
 
 }  // namespace dpt

@@ -1,6 +1,7 @@
 // The metrics of an evaluation that need the model's outputs, and how they are summed. Each shard
-// has a list of doubles, its sums. Counts are whole numbers below 2^53, so their order does not
-// matter; other sums are added in the fixed tree (comm/tree.h). All modes thus get the same bits.
+// has a list of doubles. Its first ones are sums: counts are whole numbers below 2^53, so their
+// order does not matter; other sums are added in the fixed tree (comm/tree.h). The others are kept
+// for metrics that need all outputs at once. All modes thus get the same bits.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,14 @@
 #include <vector>
 
 #include "base/tensor.h"
+#include "session/label_metrics.h"
 #include "spec/spec.h"
 
 namespace dpt {
 
 struct CompiledModel;
 struct RunSettings;
+struct SessionBatches;
 struct SessionData;
 
 // A metric by the name that users write.
@@ -36,21 +39,32 @@ class EvaluationMetrics {
     // Of other losses: the first target of the set, [elements of a sample]. Sums of squares are
     // taken around it, so that they do not cancel.
     std::vector<float> origin;
+    LabelMetrics::Settings labels;  // of losses whose targets are 0 or 1; else no labels
+    // Of the classes or labels; empty: they have numbers.
+    std::vector<std::string> label_names;
   };
   EvaluationMetrics() = default;  // none
   explicit EvaluationMetrics(Settings settings);
 
   const std::vector<std::string>& names() const { return settings_.names; }
   bool has(std::string_view name) const;
-  size_t size() const { return size_; }  // of a shard's sums; 0: the outputs are not needed
+  size_t size() const { return size_; }  // of a shard's numbers; 0: the outputs are not needed
+  size_t summed() const;                 // how many of them are sums; the others are kept
 
-  // Adds samples to a shard's sums. output: f32 or half [N, ...], in any layout; target: classes
+  // Adds samples to a shard's numbers. output: f32 or half [N, ...], in any layout; target: classes
   // i32, or f32 of the output's shape. May allocate. Thread: any.
-  void add(const TensorView& output, const TensorView& target, std::span<double> sums) const;
+  void add(const TensorView& output, const TensorView& target, std::span<double> shard) const;
 
-  // The values of all names but `accuracy`, `loss` and `confusion_matrix`. sums: of all shards.
-  // loss: the mean loss.
-  std::vector<NamedValue> values(std::span<const double> sums, double loss) const;
+  using Shards = std::span<const std::span<const double>>;
+  // The values of all names but `loss`, `confusion_matrix` and the accuracy of classes. sums: of
+  // all shards. loss: the mean loss. shards: the numbers of each shard, for what is not summed;
+  // none: `sums` are those of the only one.
+  std::vector<NamedValue> values(std::span<const double> sums, double loss,
+                                 Shards shards = {}) const;
+  // The values of each label for those of the names that are means over labels: "f1.cat". Empty for
+  // classes, for a single label, and for more than kMostByLabel.
+  std::vector<NamedValue> by_label(std::span<const double> sums, Shards shards = {}) const;
+  static constexpr int64_t kMostByLabel = 100;
   // counts[actual * classes + predicted]; empty: not wanted.
   std::vector<int64_t> confusion_matrix(std::span<const double> sums) const;
 
@@ -59,10 +73,17 @@ class EvaluationMetrics {
                    std::span<const int32_t> targets, std::span<double> sums) const;
   void add_numbers(std::span<const float> output, std::span<const float> targets,
                    std::span<double> sums) const;
-  double f1(std::span<const double> sums) const;
+  LabelCounts counts_of(std::span<const double> sums, int64_t which) const;
+  double mean_over_classes(std::string_view metric, std::span<const double> sums) const;
+  double of_label(std::string_view metric, int64_t label, std::span<const double> sums,
+                  Shards shards) const;
+  double mean_over_labels(std::string_view metric, std::span<const double> sums,
+                          Shards shards) const;
+  double by_name(std::string_view name, std::span<const double> sums, Shards shards) const;
   double r2(std::span<const double> sums) const;
 
   Settings settings_;
+  LabelMetrics labels_;
   std::vector<int64_t> tops_;  // each K of the metrics topK
   bool matrix_ = false, by_class_ = false, numbers_ = false;
   // Where the sums of each kind begin. The first one counts targets, or samples.
@@ -72,7 +93,8 @@ class EvaluationMetrics {
 // What the session's evaluations compute: `evaluate.metrics` and what `save.best` and `early_stop`
 // need. Reports metrics that do not fit the loss.
 EvaluationMetrics metrics_of(const RunSettings& settings, const SessionData& data,
-                             const CompiledModel& model, Diagnostics& d);
+                             const SessionBatches& batches, const CompiledModel& model,
+                             Diagnostics& d);
 
 // The metric by which the best weights are kept; empty: they are not.
 std::string metric_of_best(const Spec& spec, const SessionData& data);

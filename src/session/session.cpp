@@ -178,7 +178,7 @@ std::unique_ptr<const Session> make_session(Spec given, const SessionQuery& quer
   s.data = load_data(s.settings, query, d);
   if (d.ok()) s.batches = make_batches(spec, s.devices, s.data, d);
   if (d.ok()) report_spec_error(d, spec.at("model"), [&] { s.model = compile_model(s, d); });
-  if (d.ok()) s.metrics = metrics_of(s.settings, s.data, s.model, d);
+  if (d.ok()) s.metrics = metrics_of(s.settings, s.data, s.batches, s.model, d);
   if (d.ok()) s.parameter_groups = parameter_groups_of(s.settings, s.batches, s.model, d);
   if (d.ok()) check_batch_norm(s, d);
   if (d.ok()) check_statistics_of_hosts(s, d);

@@ -12,7 +12,8 @@ namespace {
 constexpr Range kCount{.text = "must be between 1 and 2^31", .low = 1, .high = 2147483648};
 
 constexpr const char* kMetricPattern =
-    "^(loss|accuracy|top[1-9][0-9]*|f1|confusion_matrix|perplexity|mae|r2)$";
+    "^(loss|top[1-9][0-9]*|(accuracy|precision|recall|f1|auc)([.].+)?|confusion_matrix|perplexity|"
+    "mae|r2)$";
 
 bool is_metric(std::string_view name) {
   return is_number_metric(name) || name == "confusion_matrix";
@@ -20,7 +21,8 @@ bool is_metric(std::string_view name) {
 
 // With the set or without: evaluations during training have one set.
 constexpr const char* kRankedPattern =
-    "^((validation|test)[.])?(loss|accuracy|top[1-9][0-9]*|f1|perplexity|mae|r2)$";
+    "^((validation|test)[.])?(loss|top[1-9][0-9]*|(accuracy|precision|recall|f1|auc)([.].+)?|"
+    "perplexity|mae|r2)$";
 
 // Whether weights can be chosen by the metric: it has one number.
 bool has_number(std::string_view name) {
@@ -28,9 +30,8 @@ bool has_number(std::string_view name) {
 }
 
 constexpr const char* kRankedNames =
-    "loss, accuracy, topK (such as top5), f1, perplexity, mae or r2, also with the evaluated set, "
-    "as "
-    "in validation.loss";
+    "loss, accuracy, topK (such as top5), precision, recall, f1, auc, perplexity, mae or r2, also "
+    "with the evaluated set, as in validation.loss";
 
 // Reads a metric of the evaluations. "none": the text is kept.
 void read_ranked(std::string_view key, const Node& n, std::string& out, Diagnostics& d) {
@@ -47,7 +48,8 @@ void read_ranked(std::string_view key, const Node& n, std::string& out, Diagnost
 
 void unknown_metric(const Located<std::string>& name, Diagnostics& d) {
   d.unknown("metric", name, "",
-            {"loss", "accuracy", "top5", "f1", "confusion_matrix", "perplexity", "mae", "r2"});
+            {"loss", "accuracy", "top5", "precision", "recall", "f1", "auc", "confusion_matrix",
+             "perplexity", "mae", "r2"});
 }
 
 struct EvaluateKeys : EvaluateSpec {
@@ -81,8 +83,9 @@ struct EvaluateKeys : EvaluateSpec {
         .usage("DataLoader(batch_size)", "evaluate: {batch_size: 500}")
         .optional_section(
             "metrics",
-            "metrics to compute in addition to the loss: accuracy, topK (such as top5), f1, "
-            "confusion_matrix, perplexity, mae, r2; []: the accuracy, if targets are classes",
+            "metrics to compute in addition to the loss: accuracy, topK (such as top5), precision, "
+            "recall, f1, auc, confusion_matrix, perplexity, mae, r2; f1.cat: that of one class or "
+            "label; []: the accuracy, if targets are classes",
             read_metrics,
             {.kind = "a list of metrics",
              .fallback = "[]",

@@ -1,7 +1,8 @@
 // The names of metrics in specs, options, messages and files. A metric is loss, accuracy, top5 (any
-// topK), f1, perplexity, mae, r2, or confusion_matrix, which has no number. A full name begins with
-// the set: test.accuracy, validation.loss. The training loss is `loss`, and that of a step
-// `step.loss`. `best.` before a name means its best value so far.
+// topK), precision, recall, f1, auc, perplexity, mae, r2, or confusion_matrix, which has no number.
+// That of one class or label has its name: f1.cat. A full name begins with the set: test.accuracy,
+// validation.loss, test.f1.cat. The training loss is `loss`, and that of a step `step.loss`.
+// `best.` before a name means its best value so far.
 #pragma once
 
 #include <array>
@@ -43,15 +44,39 @@ inline int64_t top_k(std::string_view metric) {
   return error == std::errc() && rest == end && k > 0 ? k : 0;
 }
 
-// The metrics with one number, besides topK.
-inline constexpr std::array<std::string_view, 6> kNumberMetrics = {"loss",       "accuracy", "f1",
-                                                                   "perplexity", "mae",      "r2"};
+// Metrics that are a mean over classes or labels, each of which has one, too: f1.cat.
+inline constexpr std::array<std::string_view, 5> kMetricsByLabel = {"accuracy", "precision",
+                                                                    "recall", "f1", "auc"};
+
+// "cat" of "f1.cat"; empty: the name is not that of a class's or label's metric. The name has no
+// set.
+inline std::string_view label_of(std::string_view metric) {
+  for (const std::string_view mean : kMetricsByLabel)
+    if (metric.size() > mean.size() + 1 && metric.starts_with(mean) && metric[mean.size()] == '.')
+      return metric.substr(mean.size() + 1);
+  return "";
+}
+
+// "f1" of "f1.cat", "test.f1" of "test.f1.cat"; other names are returned as they are.
+inline std::string_view without_label(std::string_view metric) {
+  const std::string_view label = label_of(without_set(metric));
+  return label.empty() ? metric : metric.substr(0, metric.size() - label.size() - 1);
+}
+
+// Whether the metric is that of one class or label: "f1.cat", "best.test.f1.cat".
+inline bool is_by_label(std::string_view metric) {
+  return !label_of(without_set(without_best(metric))).empty();
+}
+
+// The metrics with one number, besides topK and those of a class or label.
+inline constexpr std::array<std::string_view, 9> kNumberMetrics = {
+    "loss", "accuracy", "precision", "recall", "f1", "auc", "perplexity", "mae", "r2"};
 
 // Whether this is a metric with one number, without a set.
 inline bool is_number_metric(std::string_view name) {
   for (const std::string_view known : kNumberMetrics)
     if (name == known) return true;
-  return top_k(name) > 0;
+  return top_k(name) > 0 || !label_of(name).empty();
 }
 
 // The name that version 0.1.0 wrote as "test_accuracy", or in tables as "best_accuracy" or
@@ -76,7 +101,7 @@ inline std::string current_name(std::string_view name) {
 }
 
 // Whether a smaller value of the metric is better: of loss, perplexity and mae. A larger one is of
-// accuracy, topK, f1 and r2. The name may be a full one.
+// all others. The name may be a full one.
 inline bool lower_is_better(std::string_view metric) {
   const std::string_view name = without_set(without_best(metric));
   return name == "loss" || name == "perplexity" || name == "mae";
@@ -84,7 +109,7 @@ inline bool lower_is_better(std::string_view metric) {
 
 // Whether the metric is a share of samples, shown in percent. The name may be a full one.
 inline bool is_share(std::string_view metric) {
-  const std::string_view name = without_set(without_best(metric));
+  const std::string_view name = without_label(without_set(without_best(metric)));
   return name == "accuracy" || top_k(name) > 0;
 }
 

@@ -71,8 +71,8 @@ struct EvaluateSpec {
   int64_t every = 1;        // in epochs
   int64_t every_steps = 0;  // instead of `every`; 0: not given
   int64_t batch_size = 1000;
-  // Beside the loss: accuracy, topK (top5), f1, confusion_matrix, perplexity, mae, r2. Empty: the
-  // accuracy if the loss is one of classes.
+  // Beside the loss, by the names of spec/metric_name.h. Empty: the accuracy if the loss is one of
+  // classes.
   std::vector<Located<std::string>> metrics;
   Span where;
 };

@@ -29,8 +29,8 @@ std::string evaluation_text(std::string_view set, const Evaluation& e, int digit
     out += fmt::format(", {}: {:.2f} %", set == "test" ? "Accuracy" : title + " accuracy",
                        100 * e.accuracy);
   for (const auto& [name, value] : e.metrics)
-    out += top_k(name) > 0 ? fmt::format(", {} {}: {:.2f} %", title, name, 100 * value)
-                           : fmt::format(", {} {}: {:.4f}", title, name, unsigned_nan(value));
+    out += is_share(name) ? fmt::format(", {} {}: {:.2f} %", title, name, 100 * value)
+                          : fmt::format(", {} {}: {:.4f}", title, name, unsigned_nan(value));
   return out;
 }
 
@@ -42,6 +42,9 @@ void add_evaluation(Json& record, std::string_view set, const Evaluation& e) {
   add("loss", Json::rounded(e.loss, kDigits));
   if (e.accuracy >= 0) add("accuracy", Json::decimals(e.accuracy, kDecimals));
   for (const auto& [name, value] : e.metrics) add(name, Json::rounded(value, kDigits));
+  for (const auto& [name, value] : e.by_label)
+    if (std::ranges::find(e.metrics, name, &NamedValue::name) == e.metrics.end())
+      add(name, Json::rounded(value, kDigits));
 }
 
 std::string confusion_csv(const Evaluation& e, std::span<const std::string> class_names) {

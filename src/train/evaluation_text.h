@@ -14,7 +14,7 @@ namespace dpt {
 // accuracy: 89.12 %". set: test or validation. digits: of the loss.
 std::string evaluation_text(std::string_view set, const Evaluation& evaluation, int digits = 4);
 
-// Adds "test.loss": 0.34, "test.accuracy": 0.891200 and the other metrics to a record.
+// Adds "test.loss": 0.34, "test.accuracy": 0.891200, the other metrics, and those of each label.
 void add_evaluation(Json& record, std::string_view set, const Evaluation& evaluation);
 
 // CSV: a row for each actual class, a column for each predicted one, both with their names, or with

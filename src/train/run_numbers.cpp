@@ -45,6 +45,14 @@ std::vector<std::string> metrics_of(const Spec& spec) {
   return out;
 }
 
+bool records_metric(const Spec& spec, std::string_view metric) {
+  const std::vector<std::string> metrics = metrics_of(spec);
+  if (std::ranges::find(metrics, metric) != metrics.end()) return true;
+  const auto* const loss = static_cast<const LossType*>(spec.loss.what);
+  return is_by_label(metric) && loss && has_labels(*loss) &&
+         std::ranges::find(metrics, without_label(metric)) != metrics.end();
+}
+
 std::vector<std::string> number_names(const Spec& spec) {
   const std::vector<std::string> metrics = metrics_of(spec);
   std::vector<std::string> out = metrics;
@@ -60,9 +68,7 @@ std::string full_metric_name(std::string_view given, const Spec& spec) {
     return fmt::format("{}{}", kBestPrefix, full_metric_name(without_best(name), spec));
   if (name == "train.loss") return "loss";
   const std::string evaluated = fmt::format("{}.{}", evaluated_set(spec), name);
-  const std::vector<std::string> metrics = metrics_of(spec);
-  const bool known = name != "loss" && std::ranges::find(metrics, evaluated) != metrics.end();
-  return known ? evaluated : name;
+  return name != "loss" && records_metric(spec, evaluated) ? evaluated : name;
 }
 
 void RunNumbers::add(std::string_view line) {

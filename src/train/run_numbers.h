@@ -20,6 +20,10 @@ struct Spec;
 // "test.loss" and "validation.accuracy".
 std::vector<std::string> metrics_of(const Spec& spec);
 
+// Whether a run of this spec records the metric, a full name: one of metrics_of(), or that of one
+// of its labels, such as test.f1.cat.
+bool records_metric(const Spec& spec, std::string_view metric);
+
 // All names that RunNumbers::find() may know after a run of this spec: its metrics, the best values
 // of those ("best.test.accuracy"), lr, epochs, steps, seconds and samples_per_second.
 std::vector<std::string> number_names(const Spec& spec);

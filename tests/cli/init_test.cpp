@@ -120,6 +120,9 @@ TEST_CASE("init: targets of 1 and -1, and label sequences") {
   const std::string spec = trained(folder, "f");
   CHECK_MESSAGE(has(spec, "loss: soft_margin_loss "), spec);
   CHECK_MESSAGE(!has(spec, "- standardize"), spec);
+  CHECK_MESSAGE(has(spec, "evaluate: {metrics: [accuracy, f1, auc]} "), spec);
+  CHECK_MESSAGE(has(spec, "epochs: 50 "), spec);
+  CHECK_MESSAGE(has(spec, "early_stop: 10 "), spec);
   for (const char* shape : {"(40,)", "(20, 2)"}) {
     folder.write("f/y.npy", npy("<i8", shape, std::vector<int64_t>(signs.begin(), signs.end())));
     CHECK(has(refusal("f"), "are numbers: save them as float32"));
@@ -136,6 +139,11 @@ TEST_CASE("init: targets of 1 and -1, and label sequences") {
   folder.write("o/x.npy", npy("<f4", "(4, 1, 8, 8)", std::vector<float>(256, 0.5F)));
   folder.write("o/y.npy", npy("<i8", "(4, 2, 2)", std::vector<int64_t>(16, 1)));
   CHECK(has(refusal("o"), "the output [N, C, ...]"));
+  folder.write("n/x.npy", npy("<f8", "(4,)", std::vector<double>{1, 2, 3, 4}));
+  folder.write("n/y.npy", npy("<i8", "(4,)", std::vector<int64_t>{0, 1, 0, 1}));
+  CHECK(has(refusal("n"),
+            "the inputs are 4 single numbers of type f32, but samples of a net are "
+            "rows of numbers; store the inputs as [N, 1]"));
 }
 
 TEST_CASE("init: images in folders" * doctest::skip(!reads_png())) {

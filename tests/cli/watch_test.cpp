@@ -73,6 +73,19 @@ TEST_CASE("watch prints a line per record into a log, and ends with the run") {
   CHECK(watch.out().find('\x1b') == std::string::npos);
 }
 
+TEST_CASE("watch in a log shows the position before the first record") {
+  Folder folder;
+  folder.write("runs/net/1/spec.resolved.yaml", "name: net\nepochs: 5\n");
+  folder.write("runs/net/1/env.json", R"({"epochs": 5, "steps": 20, "started": 1000})");
+  folder.write("runs/net/1/progress.txt", "epoch 1/5, step 2/4: loss 0.4000, lr 0.01\n");
+  std::optional<FolderLock> lock(folder.file("runs/net/1"));
+  Process watch({"watch", "net"}, {}, folder.path());
+  CHECK(becomes_true(60, [&] { return has(watch.out(), "step 2/4"); }));
+  CHECK(watch.out() == "runs/net/1: net, running\nepoch 1/5, step 2/4: loss 0.4000, lr 0.01\n");
+  lock.reset();
+  CHECK(watch.wait(60) == 0);
+}
+
 TEST_CASE("watch ends by Ctrl-C, and --once prints what there is") {
   Running run;
   Process watch({"watch", "runs/net/1"}, {}, run.folder.path());

@@ -695,6 +695,12 @@ TEST_CASE("what can't be exported says why") {
         std::pair("evaluate: {every_steps: 2}\n", "evaluate.every_steps"),
         std::pair("evaluate: {metrics: [f1]}\n", "evaluate.metrics")})
     CHECK(refusal(spec(more)).starts_with(fmt::format("the PyTorch program has no `{}`", key)));
+  // The program's accuracy is that of classes.
+  CHECK(
+      refusal("name: t\ndata: {dataset: {random: {samples: 40, in_features: 3, out_features: 2}}, "
+              "batch_size: 20}\nmodel: [{linear: 2}]\nloss: bce_with_logits_loss\n"
+              "optimizer: sgd\nevaluate: {metrics: [accuracy]}\n") ==
+      "the PyTorch program has no `evaluate.metrics`; export with evaluate.metrics=[]");
   TorchExport compressed = image_sizes();
   compressed.exchange.compress = DType::f16;
   CHECK_THROWS_WITH_AS(

@@ -30,13 +30,13 @@ std::string zip_of(std::string_view name) {
 }
 
 TEST_CASE("weights in another format are named by it, with the way to convert them") {
-  const std::string of_torch =
-      " is not a safetensors file but a file of torch.save; convert its state_dict in Python: "
-      "safetensors.torch.save_file(torch.load(\"w.pt\", map_location=\"cpu\"), "
-      "\"w.safetensors\")";
-  CHECK(refusal("pt", zip_of("w/data.pkl")) == "w.pt" + of_torch);
+  const std::string convert =
+      "; convert its state_dict in Python: safetensors.torch.save_file(torch.load(\"w.pt\", "
+      "map_location=\"cpu\"), \"w.safetensors\")";
+  CHECK(refusal("pt", zip_of("w/data.pkl")) ==
+        "w.pt is not a safetensors file but a file of torch.save" + convert);
   CHECK(refusal("pt", "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."sv) ==
-        "w.pt" + of_torch);
+        "w.pt is not a safetensors file but a file that PyTorch before 1.6 wrote" + convert);
   CHECK(has(refusal("npz", zip_of("0.weight.npy")), "but a .npz file of NumPy; save its arrays"));
   CHECK(has(refusal("npy", "\x93NUMPY\x01\x00"sv), "but a .npy file of NumPy; save its arrays"));
   CHECK(has(refusal("h5", "\x89HDF\r\n\x1a\n"sv), "but an HDF5 file (Keras, h5py); load"));

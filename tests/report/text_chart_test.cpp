@@ -171,5 +171,22 @@ TEST_CASE("lines about records and the end of a run") {
   CHECK(view.find("no step or epoch has been recorded yet") != view.npos);
 }
 
+TEST_CASE("a log has the position at once, and after a minute without a line") {
+  const RunCurves none;
+  WatchedRun run{.path = "r", .state = "running", .curves = &none};
+  LogPosition position;
+  CHECK(position.line(run, false, 1000) == "");  // nothing is known yet
+  run.progress = "epoch 1/5, step 2/100: loss 0.5, lr 0.1";
+  CHECK(position.line(run, false, 1001) == run.progress + "\n");
+  run.progress = "epoch 1/5, step 9/100: loss 0.4, lr 0.1";
+  CHECK(position.line(run, false, 1060) == "");
+  CHECK(position.line(run, false, 1061) == run.progress + "\n");
+  CHECK(position.line(run, true, 1100) == "");  // a record is a line, too
+  CHECK(position.line(run, false, 1159) == "");
+  CHECK(position.line(run, false, 1160) == run.progress + "\n");
+  run.state = "finished";
+  CHECK(position.line(run, false, 2000) == "");
+}
+
 }  // namespace
 }  // namespace dpt

@@ -217,6 +217,7 @@ TEST_CASE("metrics that do not fit the loss are refused") {
   CHECK(has(refused({"save.best=r2"}), "r2 is for losses that compare numbers"));
   CHECK(has(refused({"evaluate=false", "save.best=loss"}), "'save.best' needs evaluations"));
   CHECK(has(refused({"evaluate=false", "early_stop=2"}), "'early_stop' needs evaluations"));
+  CHECK(has(refused({"evaluate=false", "early_stop=2"}), "`early_stop=none` trains without"));
 }
 
 TEST_CASE("what best weights and early stopping need is evaluated, too") {

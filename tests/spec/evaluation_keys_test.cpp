@@ -65,8 +65,9 @@ TEST_CASE("save.best, early_stop and minutes") {
   CHECK(Read(with_rest("early_stop: none\nminutes: none\n")).d.ok());
   const auto error = [](const std::string& text) { return Read(with_rest(text)).d.render(); };
   CHECK(has(error("save: {best: confusion_matrix}\n"),
-            "'best' must be a metric with one number: loss, accuracy, topK (such as top5), f1, "
-            "perplexity, mae or r2, also with the evaluated set, as in validation.loss\n"));
+            "'best' must be a metric with one number: loss, accuracy, topK (such as top5), "
+            "precision, recall, f1, auc, perplexity, mae or r2, also with the evaluated set, as in "
+            "validation.loss\n"));
   CHECK(has(error("early_stop: {patience: 3, metric: val_loss}\n"),
             "in validation.loss; did you mean 'validation.loss'?"));
   CHECK(Read(with_rest("save: {best: test.f1}\nearly_stop: {patience: 3, metric: test.loss}\n"

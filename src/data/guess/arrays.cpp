@@ -109,6 +109,13 @@ bool holds_arrays(const std::string& folder) {
                              [](const std::string& f) { return is_npy(f) || is_idx(lower(f)); });
 }
 
+std::string npz_problem(const std::string& path) {
+  return fmt::format(
+      "{} is an archive of arrays, which dptrain does not read; save each array by "
+      "numpy.save(\"x.npy\", x)",
+      path);
+}
+
 DataGuess guess_arrays(const std::string& path) {
   std::error_code ignored;
   const bool is_folder = fs::is_directory(path, ignored);
@@ -130,6 +137,9 @@ DataGuess guess_arrays(const std::string& path) {
     g.type = "idx";
     add(g, folder, train, {}, "images", "labels");
   } else {
+    for (const std::string& file : files)
+      if (lower(file).ends_with(".npz"))
+        fail(Fault::data, "{}", npz_problem((fs::path(folder) / file).string()));
     fail(Fault::data,
          "{} holds {}, of which none is an input and another its targets by name; name them x.npy "
          "and y.npy (x_test.npy and y_test.npy for a test set), or write the data set as "

@@ -120,10 +120,14 @@ bool is_text(const std::string& path) {
 DataGuess guess_folder(const std::string& path) {
   if (holds_image_folders(path)) return guess_images(path);
   if (holds_arrays(path)) return guess_arrays(path);
+  const std::string unread = unread_files(path);
   fail(Fault::data,
        "{} holds neither folders of images, one per class (CLASS/1.jpg or "
-       "train/CLASS/1.jpg), nor .npy or IDX files; name a file in it, such as a CSV",
-       path);
+       "train/CLASS/1.jpg), nor .npy or IDX files{}; name a file in it, such as a CSV",
+       path,
+       unread.empty()
+           ? ""
+           : fmt::format(", but files of types that are not read: {}. Convert them", unread));
 }
 
 DataGuess guess_file(const GuessQuery& query) {
@@ -132,11 +136,7 @@ DataGuess guess_file(const GuessQuery& query) {
   if (ending == ".csv" || ending == ".tsv") return guess_csv(query);
   if (ending == ".npy" || path.ends_with(".npy.gz") || path.find("-ubyte") != path.npos)
     return guess_arrays(path);
-  if (ending == ".npz")
-    fail(Fault::data,
-         "{} is an archive of arrays, which dptrain does not read; save each array by "
-         "numpy.save(\"x.npy\", x)",
-         path);
+  if (ending == ".npz") fail(Fault::data, "{}", npz_problem(path));
   if (!is_text(path))
     fail(Fault::data,
          "{} is not a CSV file, a text file or an array; dptrain reads .csv, .tsv, .npy, IDX and "

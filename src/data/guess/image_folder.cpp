@@ -1,9 +1,12 @@
 // Where the images of a folder are, and to which size they are brought.
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -119,6 +122,22 @@ void add_sizes(DataGuess& g, const Sizes& s) {
 bool holds_image_folders(const std::string& folder) {
   const fs::path path(folder);
   return has_classes(path / "train") || has_classes(path);
+}
+
+std::string unread_files(const std::string& folder) {
+  constexpr std::array<std::string_view, 11> kEndings = {
+      ".gif", ".heic", ".heif", ".avif", ".svg", ".jp2", ".npz", ".mat", ".h5", ".parquet", ".pkl"};
+  std::vector<std::string> found;
+  std::vector<fs::path> all = folders(folder);
+  all.emplace_back(folder);
+  for (const fs::path& one : all)
+    for (const fs::path& file : entries(one)) {
+      std::string ending = file.extension().string();
+      std::ranges::transform(ending, ending.begin(),
+                             [](unsigned char c) { return std::tolower(c); });
+      if (std::ranges::find(kEndings, ending) != kEndings.end()) found.push_back(file.string());
+    }
+  return count_by_ending(found);
 }
 
 DataGuess guess_images(const std::string& folder) {

@@ -335,6 +335,16 @@ TEST_CASE("texts, names of data sets, and what is neither") {
             "is not a CSV file, a text file or an array"));
   CHECK(has(data_error([&] { guess(folder.write("short.txt", "too short")); }), "9 characters"));
   CHECK(has(data_error([&] { guess(folder.path()); }), "holds neither folders of"));
+  folder.write("pictures/a/1.gif", "GIF89a");
+  folder.write("pictures/b/2.GIF", "GIF89a");
+  folder.write("pictures/b/3.heic", "");
+  CHECK(has(data_error([&] { guess(folder.file("pictures")); }),
+            ", but files of types that are not read: 2 .gif, 1 .heic. Convert them"));
+  // Not the names of the files are at fault.
+  folder.write("arrays/data.npz", "PK");
+  folder.write("arrays/labels.npy", "");
+  CHECK(has(data_error([&] { guess(folder.file("arrays")); }),
+            "arrays/data.npz is an archive of arrays, which dptrain does not read"));
   CHECK(has(error_of(Fault::spec, [&] { guess("csv"); }), "dptrain init FILE"));
   CHECK(has(error_of(Fault::spec, [&] { guess("synthetic_images", "t"); }),
             "--target, --header and --missing are for tables"));

@@ -104,13 +104,16 @@ evaluate: {batch_size: 4}
 }
 
 TEST_CASE("metrics of outputs on GPUs are those of as many CPUs, in every mode") {
-  const Words common = {"epochs=1", "evaluate.metrics=[accuracy, top3, f1, confusion_matrix]",
-                        "data.validation=0.2"};
+  const Words classes = {"evaluate.metrics=[accuracy, top3, f1, confusion_matrix]"};
+  const Words labels = {"evaluate.metrics=[accuracy, precision, recall, f1, auc]",
+                        "loss=bce_with_logits_loss", "data.target_transforms=[one_hot]"};
   std::vector<Words> ways = {{"parallel=dp", "devices=2"},
                              {"parallel={pipeline: {stages: 2, chunks: 2}}"}};
   if (kCanFork) ways.push_back({"parallel=ddp", "devices=2"});
-  for (const Words& how : ways) {
-    CAPTURE(fmt::format("{}", fmt::join(how, " ")));
+  for (size_t i = 0; i < 2 * ways.size(); ++i) {
+    const Words& how = ways[i / 2];
+    const Words common = with({"epochs=1", "data.validation=0.2"}, i % 2 == 0 ? classes : labels);
+    CAPTURE(fmt::format("{} {}", fmt::join(how, " "), common[2]));
     Fleet gpus;
     const Ran gpu = run_spec(kMlp, with(with(common, how), {"device=cuda"}), gpus.opener());
     const Ran cpu = run_spec(kMlp, with(with(common, how), {"device=cpu", "cores=1"}));
