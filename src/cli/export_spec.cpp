@@ -161,7 +161,7 @@ void declare_export(Arguments& arguments, ExportArguments& given) {
   arguments.flag("--with-transforms", given.with_transforms,
                  "onnx: the model applies the run's transforms; its input is then bytes, as images "
                  "are stored");
-  arguments.text("-o,--output FILE", given.output, {takes::file},
+  arguments.text("-o,--out,--output FILE", given.output, {takes::file},
                  "output file; data that PyTorch cannot generate is written next to a program as "
                  ".npy; default: standard output, for a program");
 }

@@ -90,7 +90,7 @@ void declare_init(Arguments& arguments, InitArguments& given) {
       "text file, or the name\nof a data set such as fashion_mnist.");
   arguments.required("DATA", given.query.path, {takes::file, entry_names("datasets")},
                      "a file, a folder or the name of a data set");
-  arguments.text("--out FILE", given.out, {takes::file},
+  arguments.text("-o,--out FILE", given.out, {takes::file},
                  "the spec; default: the name of the data with .yaml");
   arguments.text("--target NAME", given.query.target, {},
                  "the column of a CSV to predict, by name or number, or several: a,b,c; default: "

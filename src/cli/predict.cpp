@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "base/files.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
+#include "base/units.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/trained_run.h"
@@ -85,6 +87,17 @@ std::string predictions_text(const PredictionTable& table, Format format,
   return table.text(outputs);
 }
 
+// As print_stdout(), but without a copy of a text that may be large.
+void print_lines(std::string_view text) {
+  constexpr size_t kPiece = 64 * kKiB;
+  while (!text.empty()) {
+    const size_t end = text.find('\n', std::min(kPiece, text.size()));
+    const std::string_view piece = text.substr(0, end == text.npos ? end : end + 1);
+    write_stdout(escape_controls(piece));
+    text.remove_prefix(piece.size());
+  }
+}
+
 // Reports files that could not be read, and returns the exit code.
 int report_unread(const InputFiles& inputs) {
   const std::map<size_t, std::string> unread = inputs.unread->reasons();
@@ -114,7 +127,7 @@ void declare_predict(Arguments& arguments, PredictArguments& given) {
                    "print the K most probable classes of each sample");
   arguments.flag("--json", given.json, "print JSON instead of the table");
   arguments.flag("--csv", given.csv, "print CSV instead of the table", "--json");
-  arguments.text("-o,--output FILE", given.output, {takes::file},
+  arguments.text("-o,--out,--output FILE", given.output, {takes::file},
                  "write the predictions to a file that ends in .csv, .json or .jsonl, or the "
                  "model's outputs as they are to one that ends in .npy");
 }
@@ -144,7 +157,7 @@ int run_predict(PredictArguments& given) {
     if (inputs.dataset.size() > 0 && inputs.read_samples().empty()) return report_unread(inputs);
     const std::string text = predictions_text(table, format, outputs);
     if (given.output.empty())
-      print_stdout("{}", text);
+      print_lines(text);
     else
       write_text(given.output, text);
   }

@@ -58,7 +58,7 @@ void declare_report(Arguments& arguments, ReportArguments& given) {
   arguments.texts("RUN", given.runs, {takes::run},
                   "run directories, or runs/NAME for its newest run; default: the newest run below "
                   "runs");
-  arguments.text("--out FILE", given.out, {takes::file},
+  arguments.text("-o,--out FILE", given.out, {takes::file},
                  "file to write; default: report.html in the run directory, or in the working "
                  "directory for several runs");
   arguments.text("--svg FILE", given.svg, {takes::file},

@@ -61,7 +61,7 @@ void declare_sweep(Arguments& arguments, Options& o) {
   arguments.text("--metric NAME", s.metric, {takes::metric},
                  "sort by this metric: validation.accuracy, loss, best.test.loss; default: the "
                  "metric of the evaluations");
-  arguments.text("--out DIR", s.out, {takes::file},
+  arguments.text("-o,--out DIR", s.out, {takes::file},
                  "the sweep's directory; default: the next one in sweeps/NAME");
   arguments.flag("--new", s.anew, "start a new sweep even if there is one to continue");
   arguments.flag("--retry-failed", s.retry_failed, "retry runs that failed");

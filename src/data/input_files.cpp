@@ -50,7 +50,7 @@ Kind kind_of(const std::string& path) {
        kImageEndings);
 }
 
-// The files, with the images of each folder in its place.
+// The files, with the images in and below each folder in its place.
 std::vector<std::string> expanded(std::span<const std::string> paths,
                                   std::vector<std::string>& left_out) {
   std::vector<std::string> out;
@@ -61,8 +61,8 @@ std::vector<std::string> expanded(std::span<const std::string> paths,
       continue;
     }
     ImageFiles found;
-    add_files(path, found);
-    if (found.images.empty()) fail(Fault::data, "{} contains no image ({})", path, kImageEndings);
+    add_files_below(path, found);
+    if (found.images.empty()) fail(Fault::data, "{} and the folders in it contain no image ({})", path, kImageEndings);
     out.insert(out.end(), found.images.begin(), found.images.end());
     left_out.insert(left_out.end(), found.others.begin(), found.others.end());
   }

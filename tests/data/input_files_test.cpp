@@ -152,6 +152,14 @@ TEST_CASE("images become the samples of a run of other images") {
   CHECK(all.files == std::vector{folder.file("a.png"), folder.file("b.png")});
   CHECK(all.left_out == std::vector{folder.file("notes.txt")});
   CHECK(all.dataset.size() == 2);
+  // A folder of classes, as in training.
+  const Folder classes;
+  for (const char* name : {"cat", "dog"}) {
+    std::filesystem::create_directory(classes.file(name));
+    std::filesystem::copy(png, classes.file(name) + "/1.png");
+  }
+  const InputFiles below = read_input_files(set.choice, set.form, std::vector{classes.path()});
+  CHECK(below.files == std::vector{classes.file("cat/1.png"), classes.file("dog/1.png")});
 }
 
 }  // namespace dpt

@@ -19,7 +19,7 @@ colors, animals, line = ["red", "blue"], ["cat", "dog"], "one\ntwo"
 quote = chr(34)
 for i in range(60): print(eval("f\"\"\"" + sys.argv[1] + "\"\"\""))' "$1"; }
 table() { { echo "$1"; rows "$2"; } > t.csv; }
-init() { dptrain init t.csv "$@" --out t.yaml && dptrain check t.yaml && cat t.yaml; }
+init() { dptrain init t.csv "$@" -o t.yaml && dptrain check t.yaml && cat t.yaml; }
 small() { dptrain "$1" epochs=1 data.limit=200 "${@:2}"; }
 images() { python3 -c '
 import os
@@ -85,20 +85,20 @@ CASES = [
     ("B14", "{ echo a,y; rows '{i}.5,{i%2}'; echo 3.5,7; } > t.csv; init; small t.yaml", 0, "class"),
     ("B15", "table a,b,c,d '{i}.5,{i%2},{i//2%2},{i//3%2}'; init --target b,c,d", 0, "bce_with_logits_loss", "b, c, d"),
     # Images, weights, others.
-    ("C1", "images; head -c 99 /dev/urandom > photos/0/x.gif; dptrain init photos --out t.yaml", 0, "1 .gif"),
-    ("C3", "images; head -c 99 photos/0/3.ppm > x; mv x photos/0/3.ppm; dptrain init photos --out t.yaml; dptrain t.yaml "
+    ("C1", "images; head -c 99 /dev/urandom > photos/0/x.gif; dptrain init photos -o t.yaml", 0, "1 .gif"),
+    ("C3", "images; head -c 99 photos/0/3.ppm > x; mv x photos/0/3.ppm; dptrain init photos -o t.yaml; dptrain t.yaml "
      "epochs=1; dptrain t.yaml epochs=1 data.dataset.image_folder.on_error=skip", 0, "3.ppm", "Epoch [1/1]"),
     ("C4", f"small {SPEC} evaluate=true save.best=test.loss; dptrain eval fmnist_single", 0, "best.safetensors (best"),
     ("C5", "table a,color,y '{i}.5,{colors[i%2]},{i%2}'; init; small t.yaml; dptrain export t --to onnx -o "
      "t.onnx; strings t.onnx", 0, "wrote t.onnx", "color"),
     ("C6", "table a,y '{i}.5,{animals[i%2]}'; init; small t.yaml 'evaluate={metrics: [accuracy, confusion_matrix]}'; "
      "cat runs/t/1/confusion_matrix.csv", 0, "cat", "dog"),
-    ("C7", "for i in {1..300}; do echo 'a text of some letters'; done > text.txt; dptrain init text.txt --out t.yaml; "
+    ("C7", "for i in {1..300}; do echo 'a text of some letters'; done > text.txt; dptrain init text.txt -o t.yaml; "
      "sed -i s/12/64/ t.yaml; small t.yaml data.limit=20; dptrain generate text --tokens 20", 0, "Epoch [1/1]"),
     ("C9", "python3 -c 'import struct; "
      'h = b"{\\"descr\\": \\"<f4\\", \\"fortran_order\\": False, \\"shape\\": (4L, 2L), }"; h += b" " * (117 - len(h)) + b"\\n"; '
      'open("x.npy", "wb").write(b"\\x93NUMPY\\1\\0" + struct.pack("<H", len(h)) + h + bytes(32))\'; cp x.npy y.npy; '
-     "dptrain init . --out t.yaml; dptrain data t.yaml", 0, "training set: 4 samples, [2] f32"),
+     "dptrain init . -o t.yaml; dptrain data t.yaml", 0, "training set: 4 samples, [2] f32"),
     ("C12", f"small {SPEC}; dptrain predict fmnist_single nodir", 4, "nodir", "!unknown file type"),
     ("C13", f"sed 's/^epochs/evaluate: true\\nepochs/; s/  shuffle/  validation: 0.2\\n  shuffle/' {SPEC} > v.yaml; "
      "dptrain export v.yaml --to torch; dptrain export v.yaml --to torch data.validation=none -o v.py", 0,
