@@ -98,6 +98,18 @@ void BatchLoader::prepare_targets(std::span<const Choice> transforms) {
   targets_ = dataset_.targets.data;
   target_ = {dataset_.targets.desc.dtype, dataset_.targets.sample()};
   target_step_ = dataset_.targets.step();
+  target_is_input_ = takes_input(transforms);
+  if (target_is_input_) {
+    if (transforms.size() > 1)
+      fail(Fault::spec, "target transform 'input' must be the only one, but there are {}",
+           transforms.size());
+    if (mixes())
+      fail(Fault::spec,
+           "target transform 'input' is not possible with 'mixup' and 'cutmix', which "
+           "mix classes; delete them");
+    target_ = target_type_of(transforms[0]).infer(transforms[0].settings, input_, 0);
+    return;
+  }
   if (mixes() && (dataset_.classes == 0 || target_.shape.rank() > 0))
     fail(Fault::spec,
          "transforms 'mixup' and 'cutmix' need one class per sample, but the targets are {} {}",
@@ -248,6 +260,7 @@ void BatchLoader::inputs(DrawnSamples samples, int32_t* out) const {
 
 void BatchLoader::targets(DrawnSamples samples, float* out, const AugmentSeed& augment_seed) const {
   require(target_.dtype == DType::f32, "targets are not f32");
+  if (target_is_input_) return inputs(samples, out, augment_seed);
   const size_t features = elements(target_);
   if (of_class_.empty()) {
     in_blocks(samples.rows(), [&](std::span<const int64_t> block) {
@@ -294,6 +307,7 @@ BatchLoader::Stored BatchLoader::stored_inputs() const {
 }
 
 BatchLoader::Stored BatchLoader::stored_targets() const {
+  if (target_is_input_) return stored_inputs();
   const TensorDesc sample =
       of_class_.empty() ? target_ : TensorDesc{DType::i32, dataset_.targets.sample()};
   const int64_t count = size() > 0 ? (size() - 1) * target_step_ + sample.shape.elements() : 0;

@@ -37,11 +37,14 @@ class BatchLoader {
   TensorDesc input() const { return input_; }    // per sample: f32, or i32 for tokens
   TensorDesc target() const { return target_; }  // per sample: f32, or i32 for classes
   int64_t classes() const { return dataset_.classes; }
+  // Whether the target of a sample is its input, so that targets() writes what inputs() does.
+  bool target_is_input() const { return target_is_input_; }
 
   // Writes the transformed inputs or targets of `samples`. augment_seed: seed and epoch of random
   // transforms. staged: for data sets with a reader, the samples one after another; null: the
-  // reader is called here. If mixes(), each is followed by its partner(). REQUIRES: `out` has room
-  // for samples.size() samples, and the element type is that of input() or target().
+  // reader is called here, as it is for targets that are inputs. If mixes(), each is followed by
+  // its partner(). REQUIRES: `out` has room for samples.size() samples, and the element type is
+  // that of input() or target().
   void inputs(DrawnSamples samples, float* out, const AugmentSeed& augment_seed = {},
               const std::byte* staged = nullptr) const;
   void inputs(DrawnSamples samples, int32_t* out) const;
@@ -90,6 +93,7 @@ class BatchLoader {
   Dataset dataset_;
   GatherKernels gathers_;
   TensorDesc input_, target_;
+  bool target_is_input_ = false;
   int64_t target_step_ = 0;  // elements between the beginnings of consecutive samples of targets_
   RandomTransforms random_;
   std::vector<uint32_t> training_rows_;         // partners; empty: all samples

@@ -193,6 +193,9 @@ bool mixes(std::span<const Choice> transforms);
 
 // A transform under `data.target_transforms:`, such as one_hot: class -> f32 [classes].
 struct TargetTransformType : RegistryEntry {
+  // The target is the sample's input after its transforms, and the data set's targets are not used:
+  // infer() is given the input, `apply` is null, and no other target transform is possible.
+  bool takes_input = false;
   // The target of a sample after the transform. Throws Error{spec} if it does not fit.
   TensorDesc (*infer)(const std::any& settings, const TensorDesc& sample,
                       int64_t classes) = nullptr;
@@ -203,6 +206,9 @@ struct TargetTransformType : RegistryEntry {
   void (*undo)(const std::any& settings, const TensorView& target) = nullptr;
   std::string (*torch)(const std::any& settings, int64_t classes) = nullptr;  // "y = ..."
 };
+
+// Whether the target of a sample is its input.
+bool takes_input(std::span<const Choice> target_transforms);
 
 std::span<const DatasetType> dataset_table();
 std::span<const TransformType> transform_table();

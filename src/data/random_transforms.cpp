@@ -45,6 +45,12 @@ bool mixes(std::span<const Choice> transforms) {
       transforms, [](const Choice& t) { return type_of_transform(t).mixing != nullptr; });
 }
 
+bool takes_input(std::span<const Choice> target_transforms) {
+  return std::ranges::any_of(target_transforms, [](const Choice& t) {
+    return static_cast<const TargetTransformType*>(t.what)->takes_input;
+  });
+}
+
 RandomTransforms::RandomTransforms(std::span<const Choice> transforms, const TensorDesc& sample,
                                    Split split)
     : shape_(sample.shape) {

@@ -12,6 +12,7 @@
 #include "export/torch_parts.h"
 #include "formats/python_call.h"
 #include "layers/initialisation.h"
+#include "optim/optimizer.h"
 #include "optim/precision.h"
 
 namespace dpt {
@@ -247,6 +248,7 @@ std::string helpers(const TorchFacts& f, std::string_view data) {
                  {"weight_of", f.divisor == Divisor::targets ||
                                    (f.spec.evaluate.on && f.test_divisor == Divisor::targets)},
                  {"loss_class", type_of<LossType>(f.spec.loss).torch_class},
+                 {"optimizer_class", type_of<OptimizerType>(f.spec.optimizer).torch_class},
                  {"last_extent", f.last_extent()},
                  {"loss", loss},
                  // Targets that are probabilities keep their classes.

@@ -145,7 +145,16 @@ struct CrossEntropy {
 };
 struct NllLoss {
   int64_t ignore_index = -100;
-  int dim = 1;  // dimension of the classes; target_weight ignores it
+  int dim = 1;       // dimension of the classes; target_weight ignores it
+  double gamma = 0;  // factor (1 - p)^gamma of focal_loss, where p is the target's probability
+};
+struct SigmoidFocal {
+  double alpha = 0.25;  // weight of positive targets; negative: none
+  double gamma = 2;
+};
+struct Dice {
+  double smooth = 1e-5;  // added to numerator and denominator
+  double share = 1;      // factor of each channel's term
 };
 struct CountCorrect {
   int dim = 1;  // dimension of the classes

@@ -38,7 +38,8 @@ Json exact_number(double x) {
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 TensorDesc target_of(const Spec& spec, const SampleForm& form) {
-  TensorDesc out = form.target;
+  TensorDesc out =
+      takes_input(spec.data.target_transforms) ? input_of(form, spec.data.transforms) : form.target;
   for (const Choice& t : spec.data.target_transforms)
     out = static_cast<const TargetTransformType*>(t.what)->infer(t.settings, out, form.classes);
   return out;
@@ -90,12 +91,13 @@ PredictionTable::PredictionTable(const Spec& spec, const SampleForm& form, const
     shown_ = Shown::labels;
     return;
   }
-  if (form.classes > 0 && output.rank() == 1 && output[0] >= form.classes) {
+  const bool reconstructs = takes_input(spec.data.target_transforms);
+  if (!reconstructs && form.classes > 0 && output.rank() == 1 && output[0] >= form.classes) {
     shown_ = Shown::classes;
     top_ = std::min(top, output[0]);
     return;
   }
-  if (form.classes > 0 && output.rank() > 1)
+  if (!reconstructs && form.classes > 0 && output.rank() > 1)
     fail(
         Fault::spec,
         "the model outputs {} for each sample, not one list of scores; write its outputs to a file "
@@ -198,10 +200,12 @@ std::vector<std::string> PredictionTable::value_names() const {
   const bool variances = loss_.variance != nullptr;
   const auto count = static_cast<size_t>(output_.elements()) / (variances ? 2 : 1);
   const TableColumns& columns = form_.columns;
-  const bool named = columns.header && columns.targets.size() == count;
+  const std::vector<size_t>& of =
+      takes_input(spec_.data.target_transforms) ? columns.inputs : columns.targets;
+  const bool named = columns.header && of.size() == count;
   for (const char* what : {variances ? "mean" : "value", "variance"})
     for (size_t i = 0; i < count && (variances || out.size() < count); ++i) {
-      const std::string name = named ? columns.names[columns.targets[i]] : "";
+      const std::string name = named ? columns.names[of[i]] : "";
       if (named)
         out.push_back(variances ? fmt::format("{} {}", name, what) : name);
       else

@@ -45,6 +45,8 @@ struct OptimizerType : RegistryEntry {
   OptimizerStep (*step)(const std::any& settings, int64_t t, double lr, const Momenta& momenta);
   // The optimizer as a Python expression for PyTorch: "optim.Adam(model.parameters(), lr=0.01)".
   std::string (*torch)(const std::any& settings);
+  // Python source of the class that the expression uses, if PyTorch has no such optimizer.
+  std::string_view torch_class{};
   // Index in states() of averages of the weights that evaluations use and the run saves; -1: none.
   int (*average_state)(const std::any& settings);
   // Up to this step these averages are the weights; 0 without averages.

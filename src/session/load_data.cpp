@@ -54,6 +54,22 @@ void check_targets(const Dataset& d, std::string_view set, const Choice& loss) {
   }
 }
 
+// The same for targets that are inputs: of some samples, evenly spread.
+void check_input_targets(const BatchLoader& loader, std::string_view set, const Choice& loss) {
+  constexpr int64_t kInMemory = 1000, kRead = 16;
+  const auto problem_of = static_cast<const LossType*>(loss.what)->target_problem;
+  if (problem_of == nullptr || !loader.target_is_input() || !loader.dataset().made) return;
+  const int64_t samples = loader.size();
+  const int64_t count = std::min(samples, loader.dataset().reader ? kRead : kInMemory);
+  std::vector<float> target(static_cast<size_t>(loader.target().shape.elements()));
+  for (int64_t i = 0; i < count; ++i) {
+    const auto row = static_cast<uint32_t>(i * samples / count);
+    loader.targets(std::span(&row, 1), target.data());
+    if (const std::string problem = problem_of(loss.settings, target, {}); !problem.empty())
+      fail(Fault::data, "sample {} of the {} set (counted from 0) {}", row, set, problem);
+  }
+}
+
 // PyTorch draws larger permutations by another algorithm.
 void check_samples(const Dataset& d) {
   if (d.size() > static_cast<int64_t>(Generator::kMaxPermutation))
@@ -246,6 +262,9 @@ SessionData load_data(const RunSettings& settings, const SessionQuery& query, Di
   }
   if (d.ok()) prepare_sampler(out, settings.spec, d);
   if (d.ok()) make_loaders(out, settings.spec, d);
+  if (d.ok()) check_input_targets(*out.loader, "training", settings.spec.loss);
+  if (d.ok() && out.test_loader)
+    check_input_targets(*out.test_loader, out.evaluated_set(), settings.spec.loss);
   out.train.description += query.data_note;
   return out;
 }

@@ -154,6 +154,7 @@ Spec load_spec(const std::string& path, const std::vector<std::string>& override
     apply_override(root, *files.back(), registries, d);
   }
   anchor_paths(root, registries);
+  spell_choices(root, registries);
   Spec spec = read_spec(root, registries, d);
   spec.path = path;
   if (spec.name.empty()) {

@@ -94,15 +94,16 @@ void read_lr_scale(LrScaleSpec& out, const Node& n, Diagnostics& d) {
   if (n.kind == Node::Kind::map && n.entries.size() == 1) {
     const Node::Entry& e = n.entries[0];
     const Node word{.kind = Node::Kind::scalar, .where = e.key.where, .text = e.key.value};
-    const std::string* rule = read_word("lr_scale", word, rules, d);
+    const std::string_view rule = read_word("lr_scale", word, rules, d);
     int64_t batch = 0;
     const Range positive{.text = "must be between 1 and 2^31", .low = 1, .high = 2147483648};
     if (e.value.kind != Node::Kind::null &&
         read_value("lr_scale", e.value, Rule<int64_t>(positive), batch, d))
       out.batch = batch;
-    if (rule) out.rule = *rule;
+    if (!rule.empty()) out.rule = rule;
   } else if (n.kind == Node::Kind::scalar) {
-    if (const std::string* rule = read_word("lr_scale", n, words, d)) out.rule = *rule;
+    const std::string_view rule = read_word("lr_scale", n, words, d);
+    if (!rule.empty()) out.rule = rule;
   } else {
     d.error(n.where,
             "'lr_scale' must be linear, sqrt or a map with one of them, such as {linear: 256}");

@@ -19,9 +19,10 @@ constexpr std::string_view kPrecision =
 constexpr std::string_view kRecurrent =
     "recurrent layers are not available; use conv1d or multihead_attention over the sequence, or "
     "add the layer to the program that `dptrain export SPEC --to torch` writes";
-constexpr std::string_view kOwnLoss =
-    "this loss is not available; change the loss in the program that `dptrain export SPEC --to "
-    "torch` writes";
+constexpr std::string_view kFocal =
+    "use focal_loss for one class of several, or sigmoid_focal_loss for labels of 0 and 1";
+constexpr std::string_view kDice =
+    "use dice_loss for one class of several, or sigmoid_dice_loss for masks of 0 and 1";
 constexpr std::string_view kLoop =
     "dptrain has the training loop; `dptrain export SPEC --to torch` writes it as a program";
 constexpr std::string_view kMetrics =
@@ -61,10 +62,10 @@ constexpr Advice kAdvice[] = {
      "use multi_margin_loss for several classes, or soft_margin_loss for targets 1 and -1"},
     {"hingeloss",
      "use multi_margin_loss for several classes, or soft_margin_loss for targets 1 and -1"},
-    {"focal", kOwnLoss},
-    {"focalloss", kOwnLoss},
-    {"dice", kOwnLoss},
-    {"diceloss", kOwnLoss},
+    {"focal", kFocal},
+    {"focalloss", kFocal},
+    {"dice", kDice},
+    {"diceloss", kDice},
     {"dataloader", "its arguments are keys of `data`: batch_size, shuffle, sampler, drop_last"},
     {"numworkers", "batches are prefetched by threads of dptrain's own, so delete this key"},
     {"pinmemory", "GPU input is copied from pinned memory in any case, so delete this key"},

@@ -106,6 +106,38 @@ void each_path(Node& root, const Registries& registries, PathFunction function) 
       each_path_of_settings(e.value, *what, function);
 }
 
+// Writes the words of choices as the key tables spell them.
+class Speller {
+ public:
+  explicit Speller(const Registries& registries) : registries_(registries) {}
+
+  void spell(Node& map, const std::vector<KeyDoc>& keys) const {
+    for (const KeyDoc& k : keys)
+      if (Node* value = map.find(k.name)) spell(*value, k);
+  }
+
+ private:
+  void spell(Node& n, const KeyDoc& k) const {
+    for (Node& item : n.items) spell(item, k);
+    if (n.kind == Node::Kind::scalar && k.main && !k.keys.empty()) return spell(n, k.keys[0]);
+    if (const std::string_view word = find_word(n.text, k.choices); !word.empty()) n.text = word;
+    spell(n, k.keys);
+    if (k.registry.empty() || k.registry == "blocks") return;
+    for (Node::Entry& e : n.entries)
+      if (const RegistryEntry* what = find_entry(registry_of(registries_, k.registry), e.key.value))
+        spell_settings(e.value, what->describe());
+  }
+
+  void spell_settings(Node& settings, const std::vector<KeyDoc>& keys) const {
+    if (settings.kind == Node::Kind::map)
+      spell(settings, keys);
+    else if (!keys.empty())
+      spell(settings, keys[0]);
+  }
+
+  const Registries& registries_;
+};
+
 }  // namespace
 
 std::string expand_home(const std::string& path) {
@@ -187,6 +219,10 @@ void anchor_paths(Node& root, const Registries& registries) { each_path(root, re
 
 void clear_paths(Node& root, const Registries& registries) {
   each_path(root, registries, [](Node& path) { path.text.clear(); });
+}
+
+void spell_choices(Node& root, const Registries& registries) {
+  Speller(registries).spell(root, top_keys(registries).describe());
 }
 
 Node merge(Node base, Node over, const Registries& registries) {

@@ -44,6 +44,9 @@ void anchor_settings(Node& settings, const RegistryEntry& what);
 // different folders.
 void clear_paths(Node& root, const Registries& registries);
 
+// Writes words in other capitals as their keys list them: `level: O1` becomes `level: o1`.
+void spell_choices(Node& root, const Registries& registries);
+
 // Merges `over` into `base`: maps merge recursively, other values are replaced.
 Node merge(Node base, Node over, const Registries& registries);
 

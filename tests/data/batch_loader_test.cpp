@@ -183,6 +183,37 @@ TEST_CASE("one_hot turns classes into floats") {
   CHECK(y == std::vector<float>{0, 0, 1, 0, 1, 0, 0, 0});
 }
 
+TEST_CASE("targets that are inputs have the draws of the inputs") {
+  const std::vector<Choice> same = {target_transform("input")};
+  for (const std::vector<Choice>& chain : std::vector<std::vector<Choice>>{
+           {},
+           {transform("to_tensor"), transform("normalize", "{mean: [0.5, 0.25], std: 0.5}")},
+           {transform("random_crop", "{size: [1, 100], padding: 1}"),
+            transform("random_horizontal_flip", "0.5"), transform("to_tensor"),
+            transform("random_erasing", "{p: 0.9}")}}) {
+    const BatchLoader f(images(), chain, same);
+    CHECK(f.target_is_input());
+    CHECK(f.target() == f.input());
+    const size_t size = kRows.size() * static_cast<size_t>(f.input().shape.elements());
+    const AugmentSeed seed{.seed = 3, .epoch = 2};
+    std::vector<float> x(size), y(size);
+    f.inputs(kRows, x.data(), seed);
+    f.targets(kRows, y.data(), seed);
+    CHECK(x == y);
+    CHECK(f.stored_targets().bytes.data() == f.stored_inputs().bytes.data());
+  }
+}
+
+TEST_CASE("an input as the target stands alone, and is not mixed") {
+  const std::vector<Choice> two = {target_transform("input"),
+                                   target_transform("standardize", "{mean: 0, std: 1}")};
+  CHECK(error_of(Fault::spec, [&] { BatchLoader(images(), {}, two); }) ==
+        "target transform 'input' must be the only one, but there are 2");
+  const std::vector<Choice> same = {two[0]}, mixed = {transform("mixup")};
+  CHECK(has(error_of(Fault::spec, [&] { BatchLoader(images(), mixed, same); }),
+            "is not possible with 'mixup' and 'cutmix'"));
+}
+
 TEST_CASE("a transform that does not fit the samples is refused") {
   const std::vector<Choice> chain = {transform("normalize", "{mean: [1, 2, 3], std: [1]}")};
   CHECK(error_of(Fault::spec, [&] { BatchLoader(images(), chain, {}); }) ==

@@ -155,7 +155,8 @@ TEST_CASE("every operator of an evaluation has a translation to ONNX") {
         "matmul\nmax_pool_bytes\nmasked_channels\nscale_gradient\ndropout\nbce_loss\n"
         "bce_with_logits_loss\ncosine_embedding_loss\ncross_entropy\nctc_loss\ngaussian_nll_loss\n"
         "huber_loss\nkl_div\nl1_loss\nmse_loss\nmulti_margin_loss\nnll_loss\n"
-        "poisson_nll_loss\nsmooth_l1_loss\nsoft_margin_loss\ntriplet_margin_loss\ncast\n"
+        "poisson_nll_loss\nsigmoid_focal_loss\nsmooth_l1_loss\nsoft_margin_loss\n"
+        "triplet_margin_loss\ndice_loss\ncast\n"
         "copy\nmasked\n");
 }
 

@@ -4,7 +4,7 @@ namespace dpt {
 
 std::string random_optimizer(RandomNumbers& random) {
   const std::string decay = random.maybe(40, ", weight_decay: 0.01");
-  switch (random.between(0, 10)) {
+  switch (random.between(0, 11)) {
     case 0:
       return random.chance(50)
                  ? "{sgd: {lr: 0.001, momentum: 0.9, nesterov: true" + decay + "}}"
@@ -32,6 +32,8 @@ std::string random_optimizer(RandomNumbers& random) {
     case 9:
       return fmt::format("{{asgd: {{lr: 0.005, lambd: 0.01, t0: {}, average: {}{}}}}}",
                          random.between(0, 3), random.chance(50), decay);
+    case 10:
+      return "{lion: {lr: 0.001" + decay + "}}";
     default:
       return "{adadelta: {lr: 1" + decay + "}}";
   }

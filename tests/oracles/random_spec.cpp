@@ -294,7 +294,7 @@ class SpecMaker : private RandomNumbers {
       const int64_t n = classes_ > 0 ? classes_ : values_;
       model.push_back(linear(n));
       if (classes_ > 0) more_data_ += "  target_transforms: [one_hot]\n";
-      switch (between(0, classes_ > 0 ? 8 : 3)) {  // the last ones want targets of 0 and 1
+      switch (between(0, classes_ > 0 ? 10 : 3)) {  // the last ones want targets of 0 and 1
         case 0:
           loss_ = "mse_loss: {" + reduction + "}";
           break;
@@ -321,10 +321,22 @@ class SpecMaker : private RandomNumbers {
         case 7:
           loss_ = "poisson_nll_loss: {" + reduction + "}";
           break;
+        case 8:
+          loss_ = "sigmoid_focal_loss: {" + reduction + maybe(50, ", alpha: -1, gamma: 1.5") + "}";
+          break;
+        case 9:
+          loss_ = "sigmoid_dice_loss: {" + reduction + "}";
+          break;
         default:
           model.emplace_back("log_softmax");
           loss_ = "kl_div: {reduction: " + one_of({"batchmean", "mean", "sum"}) + "}";
       }
+    } else if (chance(15)) {
+      model.push_back(linear(classes_));
+      loss_ = chance(50) ? "dice_loss: {" + reduction + maybe(50, ", smooth: 1") + "}"
+                         : "focal_loss: {" + reduction + maybe(50, ", gamma: 0.5") +
+                               maybe(50, ", weight: " + list(classes_)) +
+                               maybe(50, ", ignore_index: 1") + "}";
     } else if (chance(15)) {
       model.push_back(linear(classes_));
       loss_ = "multi_margin_loss: {" + reduction + maybe(50, ", p: 2") +

@@ -164,6 +164,13 @@ TEST_CASE("rules hold for single values, optional ones and each element of a lis
   CHECK(kNotNegative.holds(0));
 }
 
+TEST_CASE("words are read in any capitals, and have the spelling of the table") {
+  const Decoded word("{count: 1, reduction: SUM, side: Left}\n");
+  CHECK(word.d.render().empty());
+  CHECK(word.s.reduction == "sum");
+  CHECK(word.s.side == "left");
+}
+
 TEST_CASE("words, keys and what is missing are named") {
   CHECK(message("{count: 1, reduction: meen}") ==
         "unknown word 'meen' for 'reduction'; did you mean 'mean'?");

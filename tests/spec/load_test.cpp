@@ -376,6 +376,18 @@ TEST_CASE("complaints about an argument stand under the argument") {
         "      |      ^^^^^^^^^\n");
 }
 
+TEST_CASE("words of choices have one spelling in the resolved text") {
+  const Folder folder;
+  folder.write("a.yaml", std::string(kBase) +
+                             "schedule: {step: {step_size: 2}, interval: Epoch}\n"
+                             "log: {loss: GLOBAL}\n");
+  const Loaded loaded(folder.path / "a.yaml", {"loss={cross_entropy: {reduction: SUM}}"});
+  CHECK(loaded.d.render() == "");
+  CHECK(loaded.yaml("schedule").find("interval: epoch") != std::string::npos);
+  CHECK(loaded.yaml("log") == "loss: global\n");
+  CHECK(loaded.yaml("loss").find("reduction: sum") != std::string::npos);
+}
+
 TEST_CASE("the resolved text gives the same spec again") {
   const Folder folder;
   folder.write("base.yaml", kBase);

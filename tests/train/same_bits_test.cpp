@@ -324,6 +324,47 @@ TEST_CASE("random transforms are the same in every mode, without reproducible sh
   CHECK(data_of(one.weights) != data_of(run({"cores=1", "seed=1"}, shards).weights));
 }
 
+// Inputs that are targets: in one part, in two stages, in `loss: gathered` of dp, and read from
+// files.
+TEST_CASE("autoencoders have the same bits in every mode, and use the drawn images") {
+  const Folder folder;
+  for (int i = 0; i < 24; ++i) {
+    std::string pgm = "P5\n6 6\n255\n";
+    for (int p = 0; p < 36; ++p) pgm += static_cast<char>((37 * i + 11 * p * p) % 256);
+    folder.write(fmt::format("all/{}.pgm", i), pgm);
+  }
+  const std::string memory = "{synthetic_images: {samples: 43, test_samples: 9, shape: [3, 6, 6]}}";
+  const std::string files =
+      fmt::format("{{image_folder: {{path: {}, test_path: {}}}}}", folder.path(), folder.path());
+  for (const std::string& dataset : {memory, files}) {
+    CAPTURE(dataset);
+    const std::string text = fmt::format(R"(
+data:
+  dataset: {}
+  transforms: [{{random_crop: {{padding: 1}}}}, random_horizontal_flip, to_tensor]
+  target_transforms: [input]
+  batch_size: 16
+model: [flatten, {{linear: 9}}, relu, {{linear: 108}}, sigmoid, {{reshape: [3, 6, 6]}}]
+loss: mse_loss
+optimizer: {{adam: 0.01}}
+epochs: 2
+log: {{every: 1}}
+evaluate: true
+reproducible: {{shards: 4}}
+)",
+                                         dataset);
+    const Ran one = run_spec(text, {"cores=1"});
+    same(one, run_spec(text, {"cores=3"}));
+    same(one, run_spec(text, {"parallel=dp", "devices=2", "cores=1"}));
+    same(one, run_spec(text, {"parallel={dp: {loss: distributed}}", "devices=2", "cores=1"}));
+    same(one, run_spec(text, {"parallel={pipeline: {stages: 2, chunks: 1}}", "cores=1"}));
+    if (kCanFork) same(one, run_spec(text, {"parallel=ddp", "devices=2", "cores=1"}));
+    CHECK(one.losses().back() < one.losses().front());
+    const Ran plain = run_spec(text, {"cores=1", "data.transforms=[to_tensor]"});
+    CHECK(one.step_losses() != plain.step_losses());
+  }
+}
+
 TEST_CASE("mixed samples, changed colors and weighted draws are the same in every mode") {
   const std::vector<std::string> augmented = {
       "data.dataset.synthetic_images.shape=[3,6,6]",

@@ -164,6 +164,7 @@ constexpr LossRow kLossRows[] = {
     {"kl_div", "kl_div_gradient", PointLoss::kl_div},
     {"soft_margin_loss", "soft_margin_loss_gradient", PointLoss::soft_margin},
     {"poisson_nll_loss", "poisson_nll_loss_gradient", PointLoss::poisson_nll},
+    {"sigmoid_focal_loss", "sigmoid_focal_loss_gradient", PointLoss::sigmoid_focal},
 };
 
 std::string refuses_loss(const KernelQuery& q) {
@@ -178,6 +179,8 @@ std::unique_ptr<Kernel> prepare_loss(const KernelQuery& q) {
   Scalars s;
   if (kind == PointLoss::smooth_l1) s = scalars(settings<SmoothL1>(q).beta);
   if (kind == PointLoss::huber) s = scalars(settings<Huber>(q).delta);
+  if (kind == PointLoss::sigmoid_focal)
+    s = scalars(settings<SigmoidFocal>(q).alpha, settings<SigmoidFocal>(q).gamma);
   if (kind == PointLoss::kl_div && settings<KlDiv>(q).log_target)
     kind = PointLoss::kl_div_log_target;
   if (kind == PointLoss::poisson_nll) {

@@ -1,11 +1,13 @@
 #include "engine/cpu/batch_input.h"
 
+#include <cstring>
+
 namespace dpt {
 
 void CpuBatchInput::load(Binding& b, int group, const StepInput& input, size_t micro, bool again) {
   set_context(b, group, input, micro);
   if (worker_.stages.has_first()) inputs_timed(b, group, input, micro, again);
-  if (worker_.stages.has_last()) targets(b, group, input, micro);
+  if (worker_.stages.has_last()) targets(b, group, input, micro, worker_.stages.has_first());
 }
 
 void CpuBatchInput::set_context(Binding& b, int group, const StepInput& input, size_t micro) const {
@@ -38,9 +40,12 @@ void CpuBatchInput::inputs(Binding& b, int group, const StepInput& input, size_t
                    lease.bytes());
 }
 
-void CpuBatchInput::targets(Binding& b, int group, const StepInput& input, size_t micro) const {
+void CpuBatchInput::targets(Binding& b, int group, const StepInput& input, size_t micro,
+                            bool has_inputs) const {
   const auto rows = samples(group, input, micro);
-  if (loader_.target().dtype == DType::i32)
+  if (loader_.target_is_input() && has_inputs)
+    std::memcpy(b.target(), b.input(), rows.size() * loader_.input().bytes());
+  else if (loader_.target().dtype == DType::i32)
     loader_.targets(rows, reinterpret_cast<int32_t*>(b.target()));
   else
     loader_.targets(rows, reinterpret_cast<float*>(b.target()),

@@ -30,7 +30,10 @@ class CpuBatchInput {
   void inputs_timed(Binding& b, int group, const StepInput& input, size_t micro,
                     bool again = false);
   void inputs(Binding& b, int group, const StepInput& input, size_t micro, bool again = false);
-  void targets(Binding& b, int group, const StepInput& input, size_t micro) const;
+  // has_inputs: inputs() was called for the same samples, so targets that are inputs are copied,
+  // not made again.
+  void targets(Binding& b, int group, const StepInput& input, size_t micro,
+               bool has_inputs = false) const;
 
  private:
   DrawnSamples samples(int group, const StepInput& input, size_t micro) const {

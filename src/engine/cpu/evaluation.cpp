@@ -10,7 +10,7 @@ void CpuEvaluation::begin(int group, const StepInput& input, size_t slot) {
   if (!b) return;
   if (worker_.stages.has_first()) input_.inputs(*b, group, input, 0);
   if (!worker_.stages.has_last()) return;
-  input_.targets(*b, group, input, 0);
+  input_.targets(*b, group, input, 0, worker_.stages.has_first());
   b->set_divisor(1);
   b->run(Part::prologue, worker_.stages.last());
 }

@@ -19,7 +19,8 @@ size_t resident_bytes(const BatchLoader& loader) {
   const auto bytes = [](const BatchLoader::Stored& s) {
     return s.bytes.size() + (s.values.size() + s.colours.size()) * sizeof(float);
   };
-  return bytes(loader.stored_inputs()) + bytes(loader.stored_targets()) + order_bytes(loader);
+  const size_t targets = loader.target_is_input() ? 0 : bytes(loader.stored_targets());
+  return bytes(loader.stored_inputs()) + targets + order_bytes(loader);
 }
 
 bool fits_on_gpu(const BatchLoader& loader, size_t free_bytes) {

@@ -48,15 +48,18 @@ ResidentInput::ResidentInput(const BatchInputRequest& request)
       repeats_at_(request.loader.draws_on_device()
                       ? sizeof(uint64_t) + static_cast<size_t>(samples_) * sizeof(uint32_t)
                       : 0),
+      target_is_input_(request.loader.target_is_input()),
       inputs_(upload(request.loader.stored_inputs(), request.input_bytes > 0)),
-      targets_(upload(request.loader.stored_targets(), request.target_bytes > 0)),
+      targets_(upload(request.loader.stored_targets(),
+                      request.target_bytes > 0 && !(target_is_input_ && request.input_bytes > 0))),
       rows_{.order = reinterpret_cast<const uint32_t*>(order_.data() + sizeof(uint64_t)),
             .state = context_.state,
             .samples = samples_} {
-  if (inputs_.changes.count > 0)
-    frames_ = cuda::DeviceBuffer(
-        context_.api, MemoryKind::device,
-        request.input_bytes / request.loader.input().bytes() * sizeof(augment::Frame));
+  const size_t drawn = std::max(inputs_.changes.count > 0 ? request.input_bytes : 0,
+                                targets_.changes.count > 0 ? request.target_bytes : 0);
+  if (drawn > 0)
+    frames_ = cuda::DeviceBuffer(context_.api, MemoryKind::device,
+                                 drawn / request.loader.input().bytes() * sizeof(augment::Frame));
 }
 
 ResidentInput::Part ResidentInput::upload(const BatchLoader::Stored& stored, bool used) {
@@ -83,64 +86,62 @@ void ResidentInput::begin(DrawnSamples order, uint64_t epoch) {
   context_.stream.copy(order_.data() + repeats_at_, repeats, bytes);
 }
 
-void ResidentInput::enqueue_frames(const TensorView& to) {
+void ResidentInput::enqueue_frames(const Part& part, const TensorView& to) {
   launch(context_.stream,
          cuda::MakeFrames{.rows = rows_,
                           .epoch = as<uint64_t>(order_),
                           .repeats = repeats_at_ > 0 ? reinterpret_cast<const uint32_t*>(
                                                            order_.data() + repeats_at_)
                                                      : nullptr,
-                          .changes = inputs_.changes,
-                          .height = inputs_.sample.shape[1],
-                          .width = inputs_.sample.shape[2],
+                          .changes = part.changes,
+                          .height = part.sample.shape[1],
+                          .width = part.sample.shape[2],
                           .frames = reinterpret_cast<augment::Frame*>(frames_.data())},
          to.desc.shape[0]);
-  inputs_.sample.dtype == DType::u8 ? draw<uint8_t>(to) : draw<float>(to);
+  part.sample.dtype == DType::u8 ? draw<uint8_t>(part, to) : draw<float>(part, to);
 }
 
 template <class T>
-void ResidentInput::draw(const TensorView& to) {
-  const Shape &image = inputs_.sample.shape, &x = to.desc.shape;
-  const int64_t tables = inputs_.value_count / 256;
-  launch(
-      context_.stream,
-      cuda::DrawFrames<T>{rows_, as<augment::Frame>(frames_), as<T>(inputs_.bytes),
-                          tables > 0 ? as<float>(inputs_.values) : nullptr,
-                          as<float>(inputs_.colours), reinterpret_cast<float*>(to.data), samples_,
-                          image[0], image[1] * image[2], tables, inputs_.changes.count, x[2], x[3]},
-      x.elements());
+void ResidentInput::draw(const Part& part, const TensorView& to) {
+  const Shape &image = part.sample.shape, &x = to.desc.shape;
+  const int64_t tables = part.value_count / 256;
+  launch(context_.stream,
+         cuda::DrawFrames<T>{rows_, as<augment::Frame>(frames_), as<T>(part.bytes),
+                             tables > 0 ? as<float>(part.values) : nullptr, as<float>(part.colours),
+                             reinterpret_cast<float*>(to.data), samples_, image[0],
+                             image[1] * image[2], tables, part.changes.count, x[2], x[3]},
+         x.elements());
 }
 
-void ResidentInput::enqueue_input(const GpuBinding& b, size_t, size_t) {
-  const TensorView to = b.view(b.program().graph.input);
-  const int64_t all = to.desc.shape.elements(), features = inputs_.sample.shape.elements();
-  const int64_t channels = inputs_.value_count / 256;
+void ResidentInput::enqueue_samples(const Part& part, const TensorView& to) {
+  const int64_t all = to.desc.shape.elements(), features = part.sample.shape.elements();
+  const int64_t channels = part.value_count / 256;
   cuda::Stream& stream = context_.stream;
-  if (inputs_.changes.count > 0)
-    enqueue_frames(to);
-  else if (inputs_.sample.dtype == DType::i32)
+  if (part.changes.count > 0)
+    enqueue_frames(part, to);
+  else if (part.sample.dtype == DType::i32)
     launch(stream,
            cuda::GatherRows<int32_t>{.rows = rows_,
-                                     .data = as<int32_t>(inputs_.bytes),
+                                     .data = as<int32_t>(part.bytes),
                                      .x = as<int32_t>(to),
                                      .features = features,
-                                     .step = inputs_.step,
+                                     .step = part.step,
                                      .samples = samples_},
            all);
-  else if (inputs_.sample.dtype == DType::f32)
+  else if (part.sample.dtype == DType::f32)
     launch(stream,
            cuda::GatherRows<float>{.rows = rows_,
-                                   .data = as<float>(inputs_.bytes),
+                                   .data = as<float>(part.bytes),
                                    .x = as<float>(to),
                                    .features = features,
-                                   .step = inputs_.step,
+                                   .step = part.step,
                                    .samples = samples_},
            all);
   else
     launch(stream,
            cuda::GatherBytes{.rows = rows_,
-                             .data = as<uint8_t>(inputs_.bytes),
-                             .table = as<float>(inputs_.values),
+                             .data = as<uint8_t>(part.bytes),
+                             .table = as<float>(part.values),
                              .x = as<float>(to),
                              .features = features,
                              .inner = features / channels,
@@ -149,40 +150,26 @@ void ResidentInput::enqueue_input(const GpuBinding& b, size_t, size_t) {
            all);
 }
 
+void ResidentInput::enqueue_input(const GpuBinding& b, size_t, size_t) {
+  enqueue_samples(inputs_, b.view(b.program().graph.input));
+}
+
 void ResidentInput::enqueue_target(const GpuBinding& b, size_t, size_t) {
   const TensorView to = b.view(b.program().graph.target);
   if (to.data == nullptr) return;
+  if (target_is_input_)
+    return enqueue_samples(inputs_.bytes.data() != nullptr ? inputs_ : targets_, to);
   const int64_t all = to.desc.shape.elements(), features = all / to.desc.shape[0];
-  cuda::Stream& stream = context_.stream;
-  const auto* const classes = as<int32_t>(targets_.bytes);
-  if (targets_.value_count > 0)
-    launch(stream,
-           cuda::GatherOfClass{.rows = rows_,
-                               .classes = classes,
-                               .values = as<float>(targets_.values),
-                               .x = as<float>(to),
-                               .features = features,
-                               .samples = samples_,
-                               .all_classes = targets_.value_count / features},
-           all);
-  else if (targets_.sample.dtype == DType::i32)
-    launch(stream,
-           cuda::GatherRows<int32_t>{.rows = rows_,
-                                     .data = classes,
-                                     .x = as<int32_t>(to),
-                                     .features = features,
-                                     .step = targets_.step,
-                                     .samples = samples_},
-           all);
-  else
-    launch(stream,
-           cuda::GatherRows<float>{.rows = rows_,
-                                   .data = as<float>(targets_.bytes),
-                                   .x = as<float>(to),
-                                   .features = features,
-                                   .step = targets_.step,
-                                   .samples = samples_},
-           all);
+  if (targets_.value_count == 0) return enqueue_samples(targets_, to);
+  launch(context_.stream,
+         cuda::GatherOfClass{.rows = rows_,
+                             .classes = as<int32_t>(targets_.bytes),
+                             .values = as<float>(targets_.values),
+                             .x = as<float>(to),
+                             .features = features,
+                             .samples = samples_,
+                             .all_classes = targets_.value_count / features},
+         all);
 }
 
 }  // namespace dpt

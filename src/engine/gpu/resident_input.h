@@ -30,16 +30,18 @@ class ResidentInput : public BatchInput {
     augment::Changes changes;
   };
   Part upload(const BatchLoader::Stored& stored, bool used);
-  void enqueue_frames(const TensorView& to);
+  void enqueue_samples(const Part& part, const TensorView& to);
+  void enqueue_frames(const Part& part, const TensorView& to);
   template <class T>
-  void draw(const TensorView& to);
+  void draw(const Part& part, const TensorView& to);
 
   cuda::DeviceContext& context_;
   int64_t samples_;
   // The epoch index (uint64), the sample numbers, and with random image transforms the repeats.
   cuda::DeviceBuffer order_, pinned_order_;
   size_t repeats_at_;  // bytes before the repeats; 0: there are none
-  Part inputs_, targets_;
+  bool target_is_input_;
+  Part inputs_, targets_;  // targets that are inputs: only if this GPU does not read the inputs
   cuda::BatchRows rows_;
   cuda::DeviceBuffer frames_;  // [rows of the largest micro-batch]
 };

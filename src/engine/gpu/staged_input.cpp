@@ -1,5 +1,6 @@
 #include "engine/gpu/staged_input.h"
 
+#include <cstring>
 #include <utility>
 
 #include "engine/clock.h"
@@ -41,7 +42,9 @@ void StagedInput::make_rows(const StepInput& step, size_t micro, PrefetchStream*
     loader.inputs(order, reinterpret_cast<float*>(to), {request_.seed, step.epoch}, lease.bytes());
   if (request_.target_bytes == 0) return;
   std::byte* const target = to + target_at_;
-  if (loader.target().dtype == DType::i32)
+  if (inputs && loader.target_is_input())
+    std::memcpy(target, to, order.size() * loader.input().bytes());
+  else if (loader.target().dtype == DType::i32)
     loader.targets(order, reinterpret_cast<int32_t*>(target));
   else
     loader.targets(order, reinterpret_cast<float*>(target), {request_.seed, step.epoch});

@@ -77,6 +77,45 @@ DPT_FORMULA T bce_with_logits_slope(T x, T t, T p) {
   return (positive + T(1) - t) * reciprocal(T(1) + exp(-x)) - positive;
 }
 
+// q^gamma for 0 <= q <= 1.
+template <class T>
+DPT_FORMULA T focal_power(T q, T gamma) {
+  return select(gamma == T(0), T(1), select(gamma == T(2), q * q, exp(gamma * log(q))));
+}
+
+// bce_with_logits with the factor q^gamma, where q is the probability of the other target, and with
+// the weight alpha of positive and 1 - alpha of negative targets; alpha < 0: none. As
+// torchvision.ops.sigmoid_focal_loss.
+template <class T>
+DPT_FORMULA T focal_weight(T t, T alpha) {
+  return select(alpha < T(0), T(1), alpha * t + (T(1) - alpha) * (T(1) - t));
+}
+template <class T>
+DPT_FORMULA T sigmoid_focal(T x, T t, T alpha, T gamma) {
+  const T p = reciprocal(T(1) + exp(-x)), no = reciprocal(T(1) + exp(x));
+  const T q = p * (T(1) - t) + no * t;
+  return focal_weight(t, alpha) * focal_power(q, gamma) * bce_with_logits(x, t, T(1));
+}
+template <class T>
+DPT_FORMULA T sigmoid_focal_slope(T x, T t, T alpha, T gamma) {
+  const T p = reciprocal(T(1) + exp(-x)), no = reciprocal(T(1) + exp(x));
+  const T q = p * (T(1) - t) + no * t;
+  const T growth = select(q > T(0), p * no * (T(1) - T(2) * t) / q, T(0));  // of log q
+  return focal_weight(t, alpha) * focal_power(q, gamma) *
+         (p * (T(1) - t) - no * t + gamma * bce_with_logits(x, t, T(1)) * growth);
+}
+
+// -x (1 - exp(x))^gamma for a log-probability x: nll_loss with the factor of focal_loss.
+template <class T>
+DPT_FORMULA T focal(T x, T gamma) {
+  return -x * focal_power(-expm1(x), gamma);
+}
+template <class T>
+DPT_FORMULA T focal_slope(T x, T gamma) {
+  const T q = -expm1(x);
+  return focal_power(q, gamma) * (gamma * exp(x) * select(q > T(0), x / q, T(-1)) - T(1));
+}
+
 template <class T>
 DPT_FORMULA T kl_div(T x, T t) {  // t log t is 0 for t = 0
   return select(t == T(0), T(0), t * log(t)) - t * x;

@@ -7,6 +7,7 @@
 #include "graph/formulas/optimizers/adam.h"
 #include "graph/formulas/optimizers/adamax.h"
 #include "graph/formulas/optimizers/asgd.h"
+#include "graph/formulas/optimizers/lion.h"
 #include "graph/formulas/optimizers/n_adam.h"
 #include "graph/formulas/optimizers/r_adam.h"
 #include "graph/formulas/optimizers/rms_prop.h"
@@ -21,7 +22,7 @@ struct OptimizerList {
 };
 
 using Optimizers =
-    OptimizerList<Sgd, Adam, RmsProp, Adagrad, Adadelta, Adamax, NAdam, RAdam, Rprop, Asgd>;
+    OptimizerList<Sgd, Adam, RmsProp, Adagrad, Adadelta, Adamax, NAdam, RAdam, Rprop, Asgd, Lion>;
 
 // Index of a formula, such as Sgd<float>, in the table.
 template <template <class> class A, class T, template <class> class... F>

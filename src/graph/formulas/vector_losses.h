@@ -66,6 +66,25 @@ DPT_FORMULA double cosine_slope(const Angle& angle, double x, double square, dou
   return other / ::sqrt(angle.a * angle.b) - cosine(angle) * x / square;
 }
 
+// ---- dice_loss ----
+
+// Of a sample's channel with probabilities p and targets t: the sums of p t and of p + t.
+struct Overlap {
+  double both = 0, all = 0;
+};
+DPT_FORMULA void add(Overlap& o, double p, double t) {
+  o.both += p * t;
+  o.all += p + t;
+}
+DPT_FORMULA double dice(const Overlap& o, double smooth) {
+  return 1 - (2 * o.both + smooth) / (o.all + smooth);
+}
+// The derivative by the probability at a position with the target t.
+DPT_FORMULA double dice_slope(const Overlap& o, double t, double smooth) {
+  const double all = o.all + smooth;
+  return ((2 * o.both + smooth) / all - 2 * t) / all;
+}
+
 // ---- triplet_margin_loss ----
 
 struct TripletSettings {

@@ -31,9 +31,13 @@ class TorchArguments {
   std::string str() const { return call_.str(); }
 
  private:
-  static constexpr std::string_view kClass = Settings::kUsage.torch;  // "torch.optim.SGD"
+  static constexpr std::string_view name() {
+    if constexpr (requires { Settings::kTorchName; }) return Settings::kTorchName;
+    constexpr std::string_view kClass = Settings::kUsage.torch;  // "torch.optim.SGD"
+    return kClass.substr(kClass.find('.') + 1);
+  }
   const Settings& settings_;
-  PythonCall call_{kClass.substr(kClass.find('.') + 1)};
+  PythonCall call_{name()};
   bool first_ = true;
 };
 
@@ -43,7 +47,8 @@ class TorchArguments {
 //   std::vector<std::string> states(bool cycles_momentum) const;
 //   step(int64_t t, double lr, const Momenta& momenta) const, returning a formula's scalars.
 // Optional: double weight_decay, double initial_state() const, int average_state() const with
-// double averages_after() const, and static constexpr bool kHasMomentum and kUsesPreviousLr.
+// double averages_after() const, static constexpr bool kHasMomentum and kUsesPreviousLr, and the
+// std::string_views kTorchName and kTorchClass if kUsage names no class of PyTorch.
 template <class Settings>
 OptimizerType optimizer_type(std::string_view name, std::string_view summary) {
   OptimizerType type{registry_entry<Settings>(name, summary)};
@@ -88,6 +93,7 @@ OptimizerType optimizer_type(std::string_view name, std::string_view summary) {
     else
       return 0.0;
   };
+  if constexpr (requires { Settings::kTorchClass; }) type.torch_class = Settings::kTorchClass;
   if constexpr (requires { Settings::kUsesPreviousLr; })
     type.uses_previous_lr = Settings::kUsesPreviousLr;
   if constexpr (requires { Settings::kHasMomentum; }) type.has_momentum = Settings::kHasMomentum;

@@ -120,6 +120,13 @@ TEST_CASE("optimizers update as the CPU's do") {
                                      .step_size_max = 0.5,
                                      .first_step = first},
               2, clip);
+    compare(formula::Lion<double>{.lr = 0.1,
+                                  .beta1 = 0.9,
+                                  .one_minus_beta1 = 0.1,
+                                  .beta2 = 0.99,
+                                  .one_minus_beta2 = 0.01,
+                                  .keep = 0.9},
+            1, clip);
     for (const double mu : {1.0, 0.25})
       compare(formula::Asgd<double>{.eta = 0.1, .keep = 0.99, .mu = mu, .weight_decay = 0.1}, 1,
               clip);

@@ -44,6 +44,7 @@ TEST_CASE("a GPU trains to the CPU's numbers: layers, optimizers, uneven batches
   compare(kMlp, {"optimizer={r_adam: {lr: 0.01, decoupled_weight_decay: true}}"});
   compare(kMlp, {"optimizer={rprop: {lr: 0.001, step_sizes: [1e-5, 0.01]}}"});
   compare(kMlp, {"optimizer={asgd: {lr: 0.1, t0: 2, weight_decay: 0.1, average: true}}"});
+  compare(kMlp, {"optimizer={lion: {lr: 0.001, weight_decay: 0.1}}"});
   compare(kMlp, {"accumulate=3"});
   compare(kMlp, {"schedule={step: {step_size: 1, gamma: 0.5}}"});
   // What the loss divides by is the sum of the targets' weights, known before the first gradient.

@@ -15,7 +15,8 @@
 
 namespace dpt {
 
-// Formulas: graph/formulas/loss.h. Settings s: smooth_l1 {beta}, huber {delta}, poisson_nll {eps}.
+// Formulas: graph/formulas/loss.h. Settings s[2]: smooth_l1 {beta}, huber {delta}, poisson_nll
+// {eps}, sigmoid_focal {alpha, gamma}.
 enum class PointLoss {
   mse,
   l1,
@@ -29,9 +30,10 @@ enum class PointLoss {
   poisson_nll,
   poisson_nll_full,
   poisson_nll_log_input,
-  poisson_nll_log_input_full
+  poisson_nll_log_input_full,
+  sigmoid_focal
 };
-inline constexpr int kPointLosses = 13;
+inline constexpr int kPointLosses = 14;
 
 struct DropoutArgs {
   uint32_t key[2];        // philox::layer_key

@@ -10,7 +10,7 @@ namespace {
 using L = PointLoss;
 
 template <L kind>
-DPT_SIMD Lanes term(Lanes x, Lanes t, [[maybe_unused]] Lanes s) {
+DPT_SIMD Lanes term(Lanes x, Lanes t, [[maybe_unused]] Lanes s, [[maybe_unused]] Lanes s1) {
   if constexpr (kind == L::mse) return formula::mse(x, t);
   if constexpr (kind == L::l1) return formula::l1(x, t);
   if constexpr (kind == L::smooth_l1) return formula::smooth_l1(x, t, s);
@@ -26,10 +26,11 @@ DPT_SIMD Lanes term(Lanes x, Lanes t, [[maybe_unused]] Lanes s) {
     return formula::poisson_nll(x, t, s) + formula::stirling(t);
   if constexpr (kind == L::poisson_nll_log_input_full)
     return formula::poisson_nll_log_input(x, t) + formula::stirling(t);
+  if constexpr (kind == L::sigmoid_focal) return formula::sigmoid_focal(x, t, s, s1);
 }
 
 template <L kind>
-DPT_SIMD Lanes slope(Lanes x, Lanes t, [[maybe_unused]] Lanes s) {
+DPT_SIMD Lanes slope(Lanes x, Lanes t, [[maybe_unused]] Lanes s, [[maybe_unused]] Lanes s1) {
   if constexpr (kind == L::mse) return formula::mse_slope(x, t);
   if constexpr (kind == L::l1) return formula::l1_slope(x, t);
   if constexpr (kind == L::smooth_l1) return formula::smooth_l1_slope(x, t, s);
@@ -43,17 +44,18 @@ DPT_SIMD Lanes slope(Lanes x, Lanes t, [[maybe_unused]] Lanes s) {
     return formula::poisson_nll_slope(x, t, s);
   if constexpr (kind == L::poisson_nll_log_input || kind == L::poisson_nll_log_input_full)
     return formula::poisson_nll_log_input_slope(x, t);
+  if constexpr (kind == L::sigmoid_focal) return formula::sigmoid_focal_slope(x, t, s, s1);
 }
 
 // Sums in 16 chains that a binary tree combines, in the same order on every instruction set.
 template <L kind>
 double forward(const float* x, const float* t, size_t n, const float* s) {
-  const Lanes s0 = all(s[0]);
+  const Lanes s0 = all(s[0]), s1 = all(s[1]);
   double sum[16] = {};
   each_vector(
       n, [&](size_t i, auto at) __attribute__((always_inline)) {
         float terms[kLanes];
-        store(terms, term<kind>(at.get(x + i), at.get(t + i), s0).v);
+        store(terms, term<kind>(at.get(x + i), at.get(t + i), s0, s1).v);
         const size_t count = n - i < kLanes ? n - i : kLanes, from = i % 16;
         if (count == kLanes) {
           for (size_t j = 0; j < kLanes; ++j) sum[from + j] += static_cast<double>(terms[j]);
@@ -68,10 +70,10 @@ double forward(const float* x, const float* t, size_t n, const float* s) {
 
 template <L kind>
 void backward(const float* x, const float* t, float* dx, size_t n, const float* s, float factor) {
-  const Lanes s0 = all(s[0]), f = all(factor);
+  const Lanes s0 = all(s[0]), s1 = all(s[1]), f = all(factor);
   each_vector(
       n, [&](size_t i, auto at) __attribute__((always_inline)) {
-        at.put(dx + i, slope<kind>(at.get(x + i), at.get(t + i), s0) * f);
+        at.put(dx + i, slope<kind>(at.get(x + i), at.get(t + i), s0, s1) * f);
       });
 }
 
@@ -97,6 +99,7 @@ void add_point_losses(ElementwiseKernels& kernels) {
   add_one<L::poisson_nll_full>(kernels);
   add_one<L::poisson_nll_log_input>(kernels);
   add_one<L::poisson_nll_log_input_full>(kernels);
+  add_one<L::sigmoid_focal>(kernels);
 }
 
 }  // namespace dpt::DPT_ISA

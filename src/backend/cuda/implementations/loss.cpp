@@ -98,6 +98,10 @@ std::unique_ptr<Kernel> poisson_nll(const KernelQuery& q) {
   const auto s = settings<PoissonNll>(q);
   return pointwise(q, PoissonNllOf{.log_input = s.log_input, .full = s.full, .eps = s.eps});
 }
+std::unique_ptr<Kernel> sigmoid_focal(const KernelQuery& q) {
+  const auto s = settings<SigmoidFocal>(q);
+  return pointwise(q, SigmoidFocalOf{.alpha = s.alpha, .gamma = s.gamma});
+}
 std::unique_ptr<Kernel> bce(const KernelQuery& q) {
   return pointwise(q, Bce{}, q.in.size() > 3 ? 3 : 0);
 }
@@ -151,7 +155,8 @@ std::unique_ptr<Kernel> nll(const KernelQuery& q) {
                      .classes = at<int32_t>(a.in[1]),
                      .weight = at_or_null<float>(a.in, 3),
                      .ignore = ignore,
-                     .state = c.state};
+                     .state = c.state,
+                     .gamma = s.gamma};
   };
   if (q.op == "nll_loss_gradient")
     return enqueue([=](const KernelArgs& a, DeviceContext& c) {
@@ -256,6 +261,7 @@ std::vector<KernelType> loss_rows() {
   both("kl_div", "kl_div_gradient", kl_div);
   both("soft_margin_loss", "soft_margin_loss_gradient", plain<SoftMargin>);
   both("poisson_nll_loss", "poisson_nll_loss_gradient", poisson_nll);
+  both("sigmoid_focal_loss", "sigmoid_focal_loss_gradient", sigmoid_focal);
   both("multi_margin_loss", "multi_margin_loss_gradient", multi_margin);
   both("cross_entropy", "cross_entropy_gradient", cross_entropy);
   both("nll_loss", "nll_loss_gradient", nll);

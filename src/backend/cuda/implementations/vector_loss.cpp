@@ -106,6 +106,48 @@ std::unique_ptr<Kernel> ctc(const KernelQuery& q) {
   return loss_of<CtcTerm>(q, y[0], 2, term, sizeof(double) * static_cast<size_t>(y[0] * numbers));
 }
 
+std::unique_ptr<Kernel> dice(const KernelQuery& q) {
+  const Shape y = q.in[0].shape;
+  const int64_t lines = y[0] * y[1], inner = y.tail(2).elements();
+  const bool by_class = q.in[1].dtype == DType::i32, gradient = is_gradient(q);
+  const auto s = settings<Dice>(q);
+  const int64_t blocks = PartialSums<DiceTerm>::blocks(lines);
+  const size_t partials = gradient ? 0 : static_cast<size_t>(blocks) * sizeof(double);
+  DeviceContext::current().reserve(partials +
+                                   static_cast<size_t>(lines) * sizeof(formula::Overlap));
+  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+    auto* const partial = reinterpret_cast<double*>(c.workspace);
+    auto* const sums = reinterpret_cast<formula::Overlap*>(c.workspace + partials);
+    const DiceInput in{.p = at<float>(a.in[0]),
+                       .t = by_class ? nullptr : at<float>(a.in[1]),
+                       .classes = by_class ? at<int32_t>(a.in[1]) : nullptr,
+                       .lines = lines,
+                       .channels = y[1],
+                       .inner = inner,
+                       .state = c.state};
+    launch(c.stream, DiceSums{in, sums}, lines);
+    if (gradient) {
+      launch(c.stream,
+             DiceGradient{.in = in,
+                          .sums = sums,
+                          .smooth = s.smooth,
+                          .share = s.share,
+                          .divisor = at<float>(a.in[2]),
+                          .dp = at<float>(a.out[0])},
+             lines * inner);
+      return;
+    }
+    const DiceTerm term{.sums = sums, .lines = lines, .smooth = s.smooth, .share = s.share};
+    launch(c.stream, PartialSums<DiceTerm>{term, partial, lines}, blocks);
+    launch(c.stream,
+           Total{.partial = partial,
+                 .divisor = at<float>(a.in[2]),
+                 .total = at<double>(a.out[0]),
+                 .partials = blocks},
+           1);
+  });
+}
+
 }  // namespace
 
 std::vector<KernelType> vector_loss_rows() {
@@ -118,6 +160,7 @@ std::vector<KernelType> vector_loss_rows() {
   both("cosine_embedding_loss", "cosine_embedding_loss_gradient", cosine_embedding);
   both("triplet_margin_loss", "triplet_margin_loss_gradient", triplet_margin);
   both("ctc_loss", "ctc_loss_gradient", ctc);
+  both("dice_loss", "dice_loss_gradient", dice);
   return out;
 }
 

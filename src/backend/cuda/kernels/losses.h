@@ -92,6 +92,16 @@ struct PoissonNllOf {
   }
 };
 
+struct SigmoidFocalOf {
+  double alpha, gamma;
+  DPT_HOST_DEVICE double term(double x, double t, double, double) const {
+    return formula::sigmoid_focal(x, t, alpha, gamma);
+  }
+  DPT_HOST_DEVICE double slope(double x, double t, double, double) const {
+    return formula::sigmoid_focal_slope(x, t, alpha, gamma);
+  }
+};
+
 // The loss of element i. Weights are repeated for each sample; null: 1.
 template <class F>
 struct PointTerm {
@@ -134,8 +144,8 @@ struct PointGradient {
   }
 };
 
-// The loss of each position with a class: -w[y] * x[y], or w[y] if x is null (target_weight). For
-// an invalid class it is 0 and state->bad is set.
+// The loss of each position with a class: -w[y] * x[y], with the factor of focal_loss if there is a
+// gamma, or w[y] if x is null (target_weight). For an invalid class it is 0 and state->bad is set.
 struct ClassTerm {
   Lines lines;  // extent 0: every class is valid
   const float* x;
@@ -143,6 +153,7 @@ struct ClassTerm {
   const float* weight;  // [C]; null: 1
   int64_t ignore;
   StepState* state;
+  double gamma = 0;
   template <class Visitor>
   void touches(Visitor& v) const {
     if (x) v.reads(x, lines.elements());
@@ -164,12 +175,13 @@ struct ClassTerm {
   DPT_HOST_DEVICE double operator()(int64_t line) const {
     if (!counts(line)) return 0;
     if (!x) return weight_of(line);
-    return -weight_of(line) * static_cast<double>(x[lines.at(line, classes[line])]);
+    return weight_of(line) *
+           formula::focal(static_cast<double>(x[lines.at(line, classes[line])]), gamma);
   }
 };
 
 struct NllGradient {
-  ClassTerm term;  // its x is not read
+  ClassTerm term;  // its x is read if it has a gamma
   const float* divisor;
   float* dx;
   template <class Visitor>
@@ -183,7 +195,10 @@ struct NllGradient {
     const int64_t line = i / (l.extent * l.inner) * l.inner + i % l.inner;
     const int64_t c = i / l.inner % l.extent;
     const bool mine = term.counts(line) && term.classes[line] == c;
-    put(dx[i], mine ? -term.weight_of(line) / static_cast<double>(*divisor) : 0.0);
+    const double slope = !mine || term.gamma == 0
+                             ? -1
+                             : formula::focal_slope(static_cast<double>(term.x[i]), term.gamma);
+    put(dx[i], mine ? term.weight_of(line) * slope / static_cast<double>(*divisor) : 0.0);
   }
 };
 
@@ -336,6 +351,7 @@ using LossKernels =
                NllGradient, PartialSums<CorrectTerm>, CorrectLines,
                PartialSums<PointTerm<SoftMargin>>, PointGradient<SoftMargin>,
                PartialSums<PointTerm<PoissonNllOf>>, PointGradient<PoissonNllOf>,
-               PartialSums<MultiMarginTerm>, MultiMarginGradient>;
+               PartialSums<MultiMarginTerm>, MultiMarginGradient,
+               PartialSums<PointTerm<SigmoidFocalOf>>, PointGradient<SigmoidFocalOf>>;
 
 }  // namespace dpt::cuda

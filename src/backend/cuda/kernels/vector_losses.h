@@ -152,6 +152,95 @@ struct CtcTerm {
   }
 };
 
+// Probabilities p[lines, inner] of the channels of samples, with targets t of that shape or
+// classes[samples, inner]. A class that is no channel counts as none and sets state->bad.
+struct DiceInput {
+  const float *p, *t;
+  const int32_t* classes;
+  int64_t lines, channels, inner;
+  StepState* state;
+  template <class Visitor>
+  void touches(Visitor& v) const {
+    v.reads(p, lines * inner);
+    if (t) v.reads(t, lines * inner);
+    if (classes) v.reads(classes, lines / channels * inner);
+    v.reads(state, 1);
+    v.writes(state, 1);
+  }
+  DPT_HOST_DEVICE double target(int64_t line, int64_t i) const {
+    if (t) return static_cast<double>(t[line * inner + i]);
+    const int64_t y = classes[line / channels * inner + i];
+    if (y < 0 || y >= channels) state->bad = 1;
+    return y == line % channels ? 1 : 0;
+  }
+};
+
+// sums[line] = the Overlap of the line, which a block computes.
+struct DiceSums {
+  static constexpr int kThreads = 256;
+  DiceInput in;
+  formula::Overlap* sums;
+  struct Shared {
+    double both[kThreads], all[kThreads];
+  };
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    in.touches(v);
+    v.writes(sums, count);
+  }
+  template <class Block>
+  DPT_HOST_DEVICE void operator()(Block& block) const {
+    const int64_t line = block.index();
+    block.phase([&](int t, Shared& s) {
+      formula::Overlap own;
+      for (int64_t i = t; i < in.inner; i += kThreads)
+        formula::add(own, static_cast<double>(in.p[line * in.inner + i]), in.target(line, i));
+      s.both[t] = own.both;
+      s.all[t] = own.all;
+    });
+    combine<kThreads>(block, [](Shared& s) { return s.both; });
+    combine<kThreads>(block, [](Shared& s) { return s.all; });
+    block.phase([&](int t, Shared& s) {
+      if (t == 0) sums[line] = {s.both[0], s.all[0]};
+    });
+  }
+};
+
+// The term of a line.
+struct DiceTerm {
+  const formula::Overlap* sums;
+  int64_t lines;
+  double smooth, share;
+  template <class Visitor>
+  void touches(Visitor& v) const {
+    v.reads(sums, lines);
+  }
+  DPT_HOST_DEVICE double operator()(int64_t line) const {
+    return share * formula::dice(sums[line], smooth);
+  }
+};
+
+// Count: the elements.
+struct DiceGradient {
+  DiceInput in;
+  const formula::Overlap* sums;
+  double smooth, share;
+  const float* divisor;
+  float* dp;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    in.touches(v);
+    v.reads(sums, in.lines);
+    v.reads(divisor, 1);
+    v.writes(dp, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const int64_t line = i / in.inner;
+    put(dp[i], share / static_cast<double>(*divisor) *
+                   formula::dice_slope(sums[line], in.target(line, i % in.inner), smooth));
+  }
+};
+
 // The gradient of a loss whose term has outputs(), how many elements dy has, and slopes(). Count:
 // the terms.
 template <class Term>
@@ -174,6 +263,7 @@ using VectorLossKernels =
     KernelList<PartialSums<GaussianNllTerm>, VectorLossGradient<GaussianNllTerm>,
                PartialSums<CosineEmbeddingTerm>, VectorLossGradient<CosineEmbeddingTerm>,
                PartialSums<TripletMarginTerm>, VectorLossGradient<TripletMarginTerm>,
-               PartialSums<CtcTerm>, VectorLossGradient<CtcTerm>>;
+               PartialSums<CtcTerm>, VectorLossGradient<CtcTerm>, DiceSums, PartialSums<DiceTerm>,
+               DiceGradient>;
 
 }  // namespace dpt::cuda

@@ -1,5 +1,7 @@
 // nll_loss: -w[y] * output[y] for a class target y, 0 if y is ignored. The output holds
-// log-probabilities along dimension `dim`.
+// log-probabilities along dimension `dim`. With gamma, the term has a factor (1 - exp(output[y]))^
+// gamma: focal_loss.
+#include "graph/formulas/loss.h"
 #include "graph/operators/losses/class_targets.h"
 
 namespace dpt::operators {
@@ -44,21 +46,32 @@ void for_each_target(const KernelArgs& args, const std::any& attrs, F f) {
 void forward(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
+    const double gamma = settings<NllLoss>(attrs).gamma;
     double sum = 0;
-    for_each_target(args, attrs,
-                    [&](size_t at, double w) { sum -= w * static_cast<double>(x[at]); });
+    for_each_target(args, attrs, [&](size_t at, double w) {
+      sum += w * formula::focal(static_cast<double>(x[at]), gamma);
+    });
     args.out[0].as<double>()[0] = sum / static_cast<double>(args.in[2].as<const T>()[0]);
   });
 }
 
 void backward(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>();
     const auto dx = args.out[0].as<T>();
     const double divisor = static_cast<double>(args.in[2].as<const T>()[0]);
+    const double gamma = settings<NllLoss>(attrs).gamma;
     for (T& d : dx) d = 0;
-    for_each_target(args, attrs,
-                    [&](size_t at, double w) { dx[at] = static_cast<T>(-w / divisor); });
+    for_each_target(args, attrs, [&](size_t at, double w) {
+      const double slope =
+          gamma == 0 ? -1 : formula::focal_slope(static_cast<double>(x[at]), gamma);
+      dx[at] = static_cast<T>(w * slope / divisor);
+    });
   });
+}
+
+std::string variant(const std::any& attrs) {
+  return settings<NllLoss>(attrs).gamma != 0 ? "focal" : "";
 }
 
 std::vector<Sample> samples_of(std::string_view op, bool gradient) {
@@ -77,6 +90,8 @@ std::vector<Sample> samples_of(std::string_view op, bool gradient) {
   add({7, 10}, true, {.ignore_index = 4});
   add({2, 3, 4}, true, {});
   add({2, 3, 4}, true, {.ignore_index = 2, .dim = 2});
+  add({7, 5}, false, {.gamma = 2});
+  add({2, 3, 4}, true, {.ignore_index = 1, .gamma = 0.5});
   return out;
 }
 
@@ -89,7 +104,8 @@ OperatorType nll_loss() {
           .gradient = gradient,
           .reference = forward,
           .samples = [] { return samples_of("nll_loss", false); },
-          .flops = elements_of_first_input};
+          .flops = elements_of_first_input,
+          .variant = variant};
 }
 
 OperatorType nll_loss_gradient() {
@@ -98,6 +114,7 @@ OperatorType nll_loss_gradient() {
           .infer = infer_gradient,
           .reference = backward,
           .samples = [] { return samples_of("nll_loss_gradient", true); },
+          .variant = variant,
           .backward = true};
 }
 

@@ -78,7 +78,7 @@ OptimizerStep drawn_step(Numbers& n) {
   const auto yes = [&] { return below(n, 2) == 1; };
   const double decay = yes() ? 0.1 : 0;
   const double momentum = yes() ? 0.9 : 0;
-  switch (below(n, 9)) {
+  switch (below(n, 10)) {
     case 0:
       return formula::Sgd<double>{.lr = 0.1,
                                   .momentum = momentum,
@@ -124,6 +124,13 @@ OptimizerStep drawn_step(Numbers& n) {
                                    .mu = yes() ? 0.25 : 1,
                                    .weight_decay = decay,
                                    .maximize = yes()};
+    case 8:
+      return formula::Lion<double>{.lr = 0.1,
+                                   .beta1 = 0.9,
+                                   .one_minus_beta1 = 0.1,
+                                   .beta2 = 0.99,
+                                   .one_minus_beta2 = 0.01,
+                                   .keep = yes() ? 0.99 : 1};
     case 6:
     case 7:
       return drawn_relative_of_adam(n, yes(), decay, yes());

@@ -1,0 +1,55 @@
+// dice_loss: for each sample and class 1 - 2 |P T| / (|P| + |T|), with the probabilities P that
+// softmax makes of scores [N, C, ...], and with T = 1 where the target [N, ...] is the class.
+#include "layers/losses/dice.h"
+
+namespace dpt::losses {
+namespace {
+
+constexpr std::string_view kDiceTorch = R"py(class DiceLoss(nn.Module):
+    """monai.losses.DiceLoss(softmax=True, to_onehot_y=True)."""
+
+    def __init__(self, smooth=1e-5, reduction="mean"):
+        super().__init__()
+        self.smooth, self.reduction = smooth, reduction
+
+    def forward(self, output, target):
+        p = output.softmax(1)
+        t = nn.functional.one_hot(target, p.shape[1]).movedim(-1, 1).to(p.dtype)
+        p, t = p.reshape(*p.shape[:2], -1), t.reshape(*p.shape[:2], -1)
+        both, all = (p * t).sum(2), (p + t).sum(2)
+        loss = 1 - (2 * both + self.smooth) / (all + self.smooth)
+        return loss.sum() if self.reduction == "sum" else loss.mean()
+)py";
+
+struct DiceLoss : DiceSettings {
+  static constexpr OutputKind kOutputs = OutputKind::scores;
+  static constexpr Usage kUsage{"",
+                                "loss: dice_loss\n"
+                                "loss: {dice_loss: {smooth: 1, reduction: sum}}"};
+
+  static KeyTable<DiceLoss> keys() { return dice_keys<DiceLoss>(); }
+  int dim(const Shape& /*output*/) const { return 1; }
+
+  ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
+    if (g.desc(target).dtype == DType::f32)
+      fail(Fault::spec,
+           "dice_loss takes class numbers, but the targets are real numbers {}{}; "
+           "sigmoid_dice_loss takes a number for each output",
+           name_of(DType::f32), g.shape(target).str());
+    require_classes("dice_loss", g, output, target, 1);
+    return of_probabilities(g, g.apply("softmax", {output}, Softmax{1}), target, divisor);
+  }
+
+  std::string torch() const { return torch_call("DiceLoss"); }
+};
+
+}  // namespace
+
+LossType dice_loss() {
+  LossType type = loss_type<DiceLoss>(
+      "dice_loss", "Dice loss of scores and classes: how little predicted and true areas overlap.");
+  type.torch_class = kDiceTorch;
+  return type;
+}
+
+}  // namespace dpt::losses
