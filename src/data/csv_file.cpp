@@ -50,10 +50,31 @@ CsvColumns columns_of(const Csv& c, const CsvHead& head, const std::string& path
   return out;
 }
 
-// The columns of a file, and which of them are used. Those of the test set are found by the names
-// in the training set, in any order.
-std::pair<CsvHead, CsvColumns> head_and_columns(const Csv& c, Split split,
-                                                const CsvFormat& format) {
+// The used columns of another file than the training file, found by their names there, in any
+// order; without a header, those that the settings name.
+std::pair<CsvHead, CsvColumns> columns_by_names(const Csv& c, const std::string& path,
+                                                const CsvFormat& format,
+                                                const std::vector<std::string>& names,
+                                                const CsvColumns& columns) {
+  CsvMatch match{.names = names, .header = true, .used = columns.inputs};
+  match.used.insert(match.used.end(), columns.targets.begin(), columns.targets.end());
+  CsvHead head = matching_head(path, format, match);
+  if (head.names.empty()) fail(Fault::data, "{} is empty; it needs a line for each sample", path);
+  if (!head.header) return {head, columns_of(c, head, path)};
+  const std::vector<size_t> found = matching_columns(head, match, path);
+  const auto inputs = static_cast<std::ptrdiff_t>(columns.inputs.size());
+  return {head,
+          {.inputs = {found.begin(), found.begin() + inputs},
+           .targets = {found.begin() + inputs, found.end()}}};
+}
+
+// The columns of a file, and which of them are used. known: the columns of the training set, if
+// this is another set with settings of its own, a separate validation set.
+std::pair<CsvHead, CsvColumns> head_and_columns(const Csv& c, Split split, const CsvFormat& format,
+                                                const TableColumns* known) {
+  if (split == Split::train && known != nullptr && known->header)
+    return columns_by_names(c, c.path, format, known->names,
+                            {.inputs = known->inputs, .targets = known->targets});
   if (split == Split::test)
     (void)open_bytes(c.test_path);  // tells of this file if both are missing
   const CsvHead training = read_csv_head(c.path, format);
@@ -65,17 +86,7 @@ std::pair<CsvHead, CsvColumns> head_and_columns(const Csv& c, Split split,
   if (split == Split::train) return own(training, c.path);
   if (!training.header) return own(read_csv_head(c.test_path, format), c.test_path);
   const CsvColumns columns = columns_of(c, training, c.path);
-  CsvMatch match{.names = training.names, .header = true, .used = columns.inputs};
-  match.used.insert(match.used.end(), columns.targets.begin(), columns.targets.end());
-  CsvHead head = matching_head(c.test_path, format, match);
-  if (head.names.empty())
-    fail(Fault::data, "{} is empty; it needs a line for each sample", c.test_path);
-  if (!head.header || head.names == training.names) return own(head, c.test_path);
-  const std::vector<size_t> found = matching_columns(head, match, c.test_path);
-  const auto inputs = static_cast<std::ptrdiff_t>(columns.inputs.size());
-  return {head,
-          {.inputs = {found.begin(), found.begin() + inputs},
-           .targets = {found.begin() + inputs, found.end()}}};
+  return columns_by_names(c, c.test_path, format, training.names, columns);
 }
 
 // The input columns that hold texts, by their index. Throws Error{data} for columns of numbers with
@@ -209,7 +220,8 @@ CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training) {
   CsvFormat format = format_of(c);
   CsvFile out;
   CsvHead head;
-  std::tie(head, out.columns) = head_and_columns(c, split, format);
+  std::tie(head, out.columns) =
+      head_and_columns(c, split, format, training != nullptr ? &training->columns : nullptr);
   if (head.header) format.header = CsvFormat::HeaderLine::yes;  // also if it was found by names
   format.columns = out.columns.inputs;
   format.targets = out.columns.targets;

@@ -37,6 +37,7 @@ struct Vocabulary {
   explicit Vocabulary(std::span<const std::byte> text) {
     std::array<bool, 256> there{};
     for (const std::byte b : text) there[std::to_integer<size_t>(b)] = true;
+    token.fill(-1);
     for (size_t b = 0; b < there.size(); ++b)
       if (there[b]) {
         token[b] = size++;
@@ -44,6 +45,23 @@ struct Vocabulary {
       }
   }
 };
+
+// Of a file beside the training file.
+void check_characters(std::span<const std::byte> text, const Vocabulary& vocabulary,
+                      const std::string& file) {
+  const auto known = [&](std::byte b) { return vocabulary.token[std::to_integer<size_t>(b)] >= 0; };
+  const auto strange = std::ranges::find_if_not(text, known);
+  if (strange == text.end()) return;
+  const auto value = std::to_integer<unsigned>(*strange);
+  fail(
+      Fault::data,
+      "{}: {} at offset {} is no character of the training text, so it has no token; remove it, or "
+      "train on a text that has it",
+      file,
+      value > ' ' && value < 0x7f ? fmt::format("'{}'", static_cast<char>(value))
+                                  : fmt::format("the byte 0x{:02x}", value),
+      strange - text.begin());
+}
 
 struct Piece {
   int64_t begin, end;
@@ -80,7 +98,10 @@ int64_t windows(const Piece& piece, const TextWindows& s, Split split, const std
 Dataset load_text(const std::string& name, const std::string& file, const TextWindows& settings,
                   const LoadQuery& query) {
   const std::vector<std::byte> text = read_text(file);
-  const Vocabulary vocabulary(text);
+  const bool other = query.training_set != nullptr && !query.training_set->characters.empty();
+  const Vocabulary vocabulary(other ? std::as_bytes(std::span(query.training_set->characters))
+                                    : std::span(text));
+  if (other) check_characters(text, vocabulary, file);
   const Piece piece = piece_of(std::ssize(text), settings, query.split);
   const int64_t count = windows(piece, settings, query.split, file);
   const NewTable tokens({DType::i32, {piece.size()}});

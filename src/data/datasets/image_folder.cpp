@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include "base/fail.h"
 #include "base/machine.h"
 #include "base/units.h"
@@ -175,6 +177,7 @@ class Reader : public SampleReader {
     const std::string& path = files_[row];
     const std::vector<std::byte> bytes = bytes_of_image(path);
     if (!s_.exif && exif_orientation(bytes) != 1) turned_.add(row);
+    if (has_gray16(bytes)) gray16_.add(row);
     Image image = decoded(s_, bytes, path);
     const auto [height, width] = resized_to(s_, {image.height, image.width});
     if (s_.sized_by_files() && ImageSize{height, width} != size_)
@@ -191,14 +194,24 @@ class Reader : public SampleReader {
   }
 
   std::string remarks() const override {
+    const auto [deep, first_deep] = gray16_.count();
+    std::string out;
+    if (deep > 0)
+      out = fmt::format(
+          "{} of the images that were read {} 16-bit gray values ({}), of which all above 255 "
+          "become "
+          "white, as by Pillow's convert(\"RGB\"); save them with 8 bits",
+          deep, deep == 1 ? "has" : "have", files_[first_deep]);
     const auto [turned, first] = turned_.count();
-    if (turned == 0) return "";
-    return fmt::format(
-        "{} of the images that were read {} to be turned, as {} EXIF data says ({}), but {} read "
-        "as "
-        "stored, as by torchvision's ImageFolder; `exif: true` turns images",
-        turned, turned == 1 ? "is" : "are", turned == 1 ? "its" : "their", files_[first],
-        turned == 1 ? "is" : "are");
+    if (turned == 0) return out;
+    if (!out.empty()) out += "; ";
+    return out + fmt::format(
+                     "{} of the images that were read {} to be turned, as {} EXIF data says ({}), "
+                     "but {} read "
+                     "as "
+                     "stored, as by torchvision's ImageFolder; `exif: true` turns images",
+                     turned, turned == 1 ? "is" : "are", turned == 1 ? "its" : "their",
+                     files_[first], turned == 1 ? "is" : "are");
   }
 
  private:
@@ -223,7 +236,7 @@ class Reader : public SampleReader {
   ImageFolder s_;
   std::vector<std::string> files_;
   ImageSize size_;  // of samples
-  mutable Rows turned_;
+  mutable Rows turned_, gray16_;
 };
 
 // Leaves out images that cannot be decoded, and names them.
@@ -257,6 +270,20 @@ void leave_out_damaged(const ImageFolder& s, std::vector<std::string>& files,
   labels.resize(kept);
 }
 
+// The class names of the training set, by which a separate validation set is labeled. Throws if the
+// set has classes that are none of them.
+std::vector<std::string> names_of_training(const Dataset& training,
+                                           const std::vector<std::string>& classes,
+                                           const std::string& folder) {
+  if (training.class_names.empty()) return classes;
+  for (const std::string& name : classes)
+    if (std::ranges::find(training.class_names, name) == training.class_names.end())
+      fail(Fault::data, "{} has the class '{}', which the training set lacks; its {}: {}", folder,
+           name, training.class_names.size() == 1 ? "class is" : "classes are",
+           fmt::join(training.class_names, ", "));
+  return training.class_names;
+}
+
 Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& s = std::any_cast<const ImageFolder&>(settings);
   const bool train = query.split == Split::train;
@@ -268,6 +295,10 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
       fail(Fault::data,
            "{} and {} have different classes: {} and {} subfolders, or subfolders with other names",
            folder, s.path, classes.size(), others.size());
+  const std::vector<std::string> names =
+      train && query.training_set != nullptr
+          ? names_of_training(*query.training_set, classes, folder)
+          : classes;
   ImageFiles found;
   std::vector<int32_t> labels;
   for (size_t c = 0; c < classes.size(); ++c) {
@@ -275,17 +306,19 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
     add_files_below(of_class, found);
     if (found.images.size() == labels.size())
       fail(Fault::data, "{} contains no image ({})", of_class, kImageEndings);
-    labels.resize(found.images.size(), static_cast<int32_t>(c));
+    const auto number = std::ranges::find(names, classes[c]) - names.begin();
+    labels.resize(found.images.size(), static_cast<int32_t>(number));
   }
   Dataset d;
   if (!found.others.empty())
     d.warnings.push_back(fmt::format("{}: {}", folder, left_out_text(found.others)));
   std::vector<std::string>& files = found.images;
   if (s.on_error == "skip") leave_out_damaged(s, files, labels, d.warnings);
-  for (size_t c = 0; c < classes.size(); ++c)
-    if (std::ranges::find(labels, static_cast<int32_t>(c)) == labels.end())
+  for (const std::string& name : classes)
+    if (const auto number = std::ranges::find(names, name) - names.begin();
+        std::ranges::find(labels, static_cast<int32_t>(number)) == labels.end())
       fail(Fault::data, "{} contains no image that can be read",
-           (fs::path(folder) / classes[c]).string());
+           (fs::path(folder) / name).string());
   const auto samples = static_cast<int64_t>(files.size());
   const ImageSize image = sample_size(s, files);
   NewTable targets({DType::i32, {samples}});
@@ -293,8 +326,8 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   d.inputs = {.desc = {DType::u8, {samples, 3, image.height, image.width}}};
   d.reader = std::make_shared<Reader>(s, std::move(files), image);
   d.targets = std::move(targets).done();
-  d.classes = static_cast<int64_t>(classes.size());
-  d.class_names = classes;
+  d.classes = static_cast<int64_t>(names.size());
+  d.class_names = names;
   d.description = describe("image_folder", d, folder);
   return d;
 }

@@ -105,7 +105,14 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   d.classes = c.classes;
   if (d.classes == 0 && query.split == Split::test)  // both splits must have the same classes
     targets_from(paths_of(c, Split::train).targets, d.classes, query.ignore_index);
-  if (c.standardize)
+  const Dataset* const training = query.training_set;
+  if (c.standardize && training != nullptr && training->channels.empty())
+    fail(Fault::data,
+         "{} is to be standardized, but the training set is not; write `standardize: true` there, "
+         "or leave it out here",
+         paths.inputs);
+  // A separate validation set is standardized as the training set is.
+  if (c.standardize || (training != nullptr && !training->channels.empty()))
     load_standardized(settings, query, paths.inputs, d);
   else
     d.inputs = read_npy(paths.inputs);
@@ -123,7 +130,7 @@ void load_standardized(const std::any& settings, const LoadQuery& query, const s
     fail(Fault::data,
          "{} holds integers, which `standardize` does not take; save numbers as float32 or float64",
          path);
-  if (query.training_set != nullptr && !query.training_set->channels.empty()) {
+  if (query.training_set != nullptr) {
     d.channels = query.training_set->channels;
   } else if (query.split == Split::test) {
     d.channels =

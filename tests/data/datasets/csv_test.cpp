@@ -359,5 +359,20 @@ TEST_CASE("csv: Python lines") {
             "y = torch.from_numpy(table[:, [2]])[:, 0].long()\n");
 }
 
+TEST_CASE("csv: columns of a separate validation set are found by the names of the training set") {
+  const Folder folder;
+  folder.write("t.csv", "a,b,y\n1,10,0\n2,20,1\n3,30,0\n");
+  folder.write("v.csv", "b,note,y,a\n40,x,1,4\n");
+  folder.write("w.csv", "b,zzz,y\n40,4,1\n");
+  const std::string keys = ", targets: y, classes: 2}";
+  const Dataset train = load("csv", "{path: t.csv" + keys, Split::train, folder.path());
+  const Dataset valid = load_validation("csv", "{path: v.csv" + keys, train, folder.path());
+  CHECK(all_of<float>(valid.inputs) == std::vector<float>{4, 40});
+  CHECK(all_of<int32_t>(valid.targets) == std::vector<int32_t>{1});
+  CHECK(
+      has(data_error([&] { load_validation("csv", "{path: w.csv" + keys, train, folder.path()); }),
+          "w.csv has no column 'a'"));
+}
+
 }  // namespace
 }  // namespace dpt

@@ -196,6 +196,29 @@ TEST_CASE("image_folder: images that cannot be read are left out, with on_error:
             "/b contains no image that can be read"));
 }
 
+TEST_CASE("image_folder: a separate validation set has the classes of the training set") {
+  const Folder folder;
+  const auto image = [&](const std::string& path) {
+    std::filesystem::create_directories(std::filesystem::path(folder.file(path)).parent_path());
+    folder.write(path, "P5 4 4 255\n" + std::string(16, 'x'));
+  };
+  for (const char* path : {"t/ape/1.pgm", "t/cat/1.pgm", "t/dog/1.pgm", "v/cat/1.pgm",
+                           "v/dog/1.pgm", "w/Cat/1.pgm", "w/dog/1.pgm"})
+    image(path);
+  const Dataset train =
+      load("image_folder", "{path: t, resize: 4, crop: 4}", Split::train, folder.path());
+  const Dataset valid =
+      load_validation("image_folder", "{path: v, resize: 4, crop: 4}", train, folder.path());
+  CHECK(valid.classes == 3);
+  CHECK(valid.class_names == train.class_names);
+  CHECK(all_of<int32_t>(valid.targets) == std::vector<int32_t>{1, 2});
+  CHECK(has(data_error([&] {
+              load_validation("image_folder", "{path: w, resize: 4, crop: 4}", train,
+                              folder.path());
+            }),
+            "has the class 'Cat', which the training set lacks; its classes are: ape, cat, dog"));
+}
+
 TEST_CASE("image_folder: what is wrong") {
   const Folder folder, test;
   const auto why = [&](const std::string& more = ", crop: 4", Split split = Split::train) {

@@ -20,6 +20,13 @@ inline Dataset load(const std::string& name, const std::string& yaml, Split spli
   return type.load(settings_of(type, yaml, folder), {.split = split, .folder = folder});
 }
 
+// A separate validation set of a run with this training set.
+inline Dataset load_validation(const std::string& name, const std::string& yaml,
+                               const Dataset& training, const std::string& folder) {
+  const DatasetType& type = dataset_type(name);
+  return type.load(settings_of(type, yaml, folder), {.folder = folder, .training_set = &training});
+}
+
 inline std::string torch_data_of(const std::string& name, const std::string& yaml,
                                  Split split = Split::train, const std::string& folder = "") {
   const DatasetType& type = dataset_type(name);

@@ -116,6 +116,27 @@ TEST_CASE("npy: what is wrong") {
             "must be given together"));
 }
 
+TEST_CASE("npy: a separate validation set is standardized as the training set is") {
+  const Folder folder;
+  folder.write("x", npy<float>("<f4", "(3, 1)", {1, 2, 3}));
+  folder.write("v", npy<float>("<f4", "(2, 1)", {2, 12}));
+  folder.write("y", npy<int32_t>("<i4", "(3,)", {0, 1, 2}));
+  folder.write("w", npy<int32_t>("<i4", "(2,)", {0, 1}));
+  const Dataset train =
+      load("npy", "{inputs: x, targets: y, standardize: true}", Split::train, folder.path());
+  const std::string given = "{inputs: v, targets: w}";
+  const Dataset valid = load_validation("npy", given, train, folder.path());
+  CHECK(all_of<float>(valid.inputs)[0] == 0);
+  CHECK(all_of<float>(valid.inputs)[1] == doctest::Approx(10 / std::sqrt(2.0 / 3)));
+  const Dataset plain = load("npy", "{inputs: x, targets: y}", Split::train, folder.path());
+  CHECK(all_of<float>(load_validation("npy", given, plain, folder.path()).inputs)[1] == 12);
+  CHECK(has(data_error([&] {
+              load_validation("npy", "{inputs: v, targets: w, standardize: true}", plain,
+                              folder.path());
+            }),
+            "is to be standardized, but the training set is not"));
+}
+
 TEST_CASE("npy: Python lines") {
   CHECK(has(torch_data_of("npy", "{inputs: /x, targets: /y}"),
             "x = torch.from_numpy(np.load(\"/x\"))\n"));

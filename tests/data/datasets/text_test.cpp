@@ -77,6 +77,25 @@ TEST_CASE("text: a file over the limit is refused before it is read") {
                    " has 1073741825 bytes; at most 1 GiB of text is read: train on a part of it");
 }
 
+TEST_CASE("text: a separate validation text has the tokens of the training text") {
+  const Folder folder;
+  folder.write("t.txt", "hello world");
+  folder.write("v.txt", "low hero");
+  folder.write("w.txt", "low Hero");
+  const Dataset train =
+      load("text", "{path: t.txt, sequence_length: 2}", Split::train, folder.path());
+  const Dataset valid =
+      load_validation("text", "{path: v.txt, sequence_length: 2}", train, folder.path());
+  CHECK(valid.tokens == 8);
+  // The characters are " dehlorw".
+  CHECK(values_of<int32_t>(valid.inputs)[0] == 4);
+  CHECK(values_of<int32_t>(valid.inputs)[1] == 5);
+  CHECK(has(data_error([&] {
+              load_validation("text", "{path: w.txt, sequence_length: 2}", train, folder.path());
+            }),
+            "w.txt: 'H' at offset 4 is no character of the training text"));
+}
+
 TEST_CASE("text: Python lines") {
   const Folder folder;
   folder.write("t.txt", "hello world");
