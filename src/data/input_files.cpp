@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class Kind { csv, npy, idx, image };
+enum class Kind { csv, npy, idx, image, unknown };
 
 // The extension in lower case, without a `.gz` behind it.
 std::string ending_of(const fs::path& file) {
@@ -45,9 +45,14 @@ Kind kind_of(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error))
     fail(Fault::data, "{} does not exist: there is no such file or folder", path);
-  fail(Fault::data,
-       "{} has an unknown file type; name files that end in .csv, .npy, .idx, -ubyte, {}", path,
-       kImageEndings);
+  return Kind::unknown;
+}
+
+void refuse_unknown(const std::string& path) {
+  if (kind_of(path) == Kind::unknown)
+    fail(Fault::data,
+         "{} has an unknown file type; name files that end in .csv, .npy, .idx, -ubyte, {}", path,
+         kImageEndings);
 }
 
 // The files, with the images in and below each folder in its place.
@@ -62,7 +67,8 @@ std::vector<std::string> expanded(std::span<const std::string> paths,
     }
     ImageFiles found;
     add_files_below(path, found);
-    if (found.images.empty()) fail(Fault::data, "{} and the folders in it contain no image ({})", path, kImageEndings);
+    if (found.images.empty())
+      fail(Fault::data, "{} and the folders in it contain no image ({})", path, kImageEndings);
     out.insert(out.end(), found.images.begin(), found.images.end());
     left_out.insert(left_out.end(), found.others.begin(), found.others.end());
   }
@@ -272,6 +278,12 @@ InputFiles read_input_files(const Choice& dataset, const SampleForm& form,
   require(!out.files.empty(), "predictions are made for at least one file");
   const auto is_image = [](const std::string& file) { return kind_of(file) == Kind::image; };
   const auto images = std::ranges::count_if(out.files, is_image);
+  // What a shell's * names beside images is left out as in a folder.
+  const auto unknown = std::ranges::stable_partition(
+      out.files, [&](const std::string& f) { return images == 0 || kind_of(f) != Kind::unknown; });
+  out.left_out.insert(out.left_out.end(), unknown.begin(), unknown.end());
+  out.files.erase(unknown.begin(), unknown.end());
+  std::ranges::for_each(out.files, refuse_unknown);
   if (images != 0 && images != std::ssize(out.files))
     fail(Fault::data, "images and other files cannot be mixed; run the command once for each");
   if (images > 0)

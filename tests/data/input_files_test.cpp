@@ -152,6 +152,11 @@ TEST_CASE("images become the samples of a run of other images") {
   CHECK(all.files == std::vector{folder.file("a.png"), folder.file("b.png")});
   CHECK(all.left_out == std::vector{folder.file("notes.txt")});
   CHECK(all.dataset.size() == 2);
+  const std::vector named{folder.file("a.png"), folder.file("b.png"), folder.file("c.gif")};
+  folder.write("c.gif", "GIF89a");
+  const InputFiles starred = read_input_files(set.choice, set.form, named);
+  CHECK(starred.files.size() == 2);
+  CHECK(starred.left_out == std::vector{folder.file("c.gif")});
   // A folder of classes, as in training.
   const Folder classes;
   for (const char* name : {"cat", "dog"}) {
