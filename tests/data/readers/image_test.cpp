@@ -112,8 +112,8 @@ TEST_CASE("images that are damaged, cut short or lie are refused by name") {
 TEST_CASE("PNG data that go on after the last row are not decompressed") {
   if (skip_without(reads_png(), "libpng")) return;
   const auto chunk = [](const std::string& typed) {
-    const auto sum = crc32(0, reinterpret_cast<const Bytef*>(typed.data()),
-                           static_cast<uInt>(typed.size()));
+    const auto sum =
+        crc32(0, reinterpret_cast<const Bytef*>(typed.data()), static_cast<uInt>(typed.size()));
     return big_endian(typed.size() - 4, 4) + typed + big_endian(sum, 4);
   };
   // A gray image of 10 x 10 pixels, in whose data `surplus` zeros follow the rows.
@@ -129,8 +129,9 @@ TEST_CASE("PNG data that go on after the last row are not decompressed") {
            chunk("IDAT" + packed) + chunk("tEXt" + std::string(20000, 'x')) + chunk("IEND");
   };
   CHECK(decoded(png(0)).width == 10);
-  CHECK(data_error([&] { decoded(png(size_t{64} << 20)); }).starts_with(
-      "x.img cannot be read as PNG: data of pixels go on after the last row"));
+  CHECK(data_error([&] {
+          decoded(png(size_t{64} << 20));
+        }).starts_with("x.img cannot be read as PNG: data of pixels go on after the last row"));
 }
 
 // Whether this build reads the files of a subfolder of image_kinds.
@@ -238,7 +239,7 @@ TEST_CASE("BMP and PNM: sizes and variants that are refused") {
   CHECK(has(changed(10, "\xff\xff\xff\xff"), "the file ends too early"));
   CHECK(changed(30, "\x01") ==
         "x.img is a BMP image with run-length compression, which dptrain does not read; convert it "
-        "to PNG");
+        "to a PNG with 8 bits a channel");
   CHECK(has(changed(30, "\x05"), "with compression 5"));
   CHECK(has(changed(30, "\x03"), "with unusual bit fields"));
   CHECK(has(changed(28, "\x02"), "with 2 bits per pixel"));
@@ -274,9 +275,9 @@ TEST_CASE("WebP and TIFF: sizes and variants that are refused") {
     return std::string("no such tag");
   };
   CHECK(changed(258, "\x02").empty());
-  CHECK(
-      changed(258, "\x10") ==
-      "x.img is a TIFF image with 16-bit samples, which dptrain does not read; convert it to PNG");
+  CHECK(changed(258, "\x10") ==
+        "x.img is a TIFF image with 16-bit samples, which dptrain does not read; convert it to a "
+        "PNG with 8 bits a channel");
   CHECK(has(changed(256, std::string("\0\0", 2)), "cannot be read as TIFF: "));
   CHECK(has(changed(257, "\xff\xff"), "cannot be read as TIFF: "));
   CHECK(has(changed(259, "\x50\xc3"), "with compression 50000"));
