@@ -41,6 +41,9 @@ def sandbox(folder, dptrain):
                     # For mpirun in a container, where this test is root's.
                     "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                     "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+    # Runs of others on this machine, which may take all cores, are not seen there.
+    (folder / ".run").mkdir(mode=0o700)
+    environment["XDG_RUNTIME_DIR"] = str(folder / ".run")
     data = environment.pop("DPTRAIN_DATA", "")
     if FULL:
         (folder / "datasets").mkdir()
