@@ -136,9 +136,19 @@ class Writer {
     if (splits_off_validation(g_))
       t_.line("  validation: 0.1",
               "a random tenth is not trained on, but evaluated after each epoch");
+    if (!g_.validation.empty()) validation_folder();
     transforms();
     t_.line(fmt::format("  batch_size: {}", batch_size()), "samples per step");
     t_.line("  shuffle: true", "a new random order in each epoch");
+  }
+
+  // The same settings, but for the paths.
+  void validation_folder() {
+    t_.line("  validation:", "evaluated after each epoch");
+    t_.line("    " + g_.type + ":");
+    t_.line("      path: " + path_from(folder_, g_.validation));
+    for (const DataGuess::Setting& s : g_.settings)
+      if (!s.is_path) t_.line(fmt::format("      {}: {}", s.key, s.value));
   }
 
   void transforms() {
@@ -326,7 +336,7 @@ class Writer {
     t_.line("optimizer: {adam_w: {lr: 0.001}}", "`dptrain lr-find SPEC` measures a learning rate");
     if (predicts_next()) t_.line("clip_grad_norm: 1", "a step's gradients have at most this norm");
     t_.line(fmt::format("epochs: {}", epochs()), "passes over the training set");
-    if (splits_off_validation(g_) && patience() < epochs())
+    if (validates(g_) && patience() < epochs())
       t_.line(fmt::format("early_stop: {}", patience()),
               fmt::format("ends after {} epochs without a lower validation loss", patience()));
     t_.empty();
@@ -359,6 +369,8 @@ class Writer {
       t_.line("evaluate: {metrics: [accuracy, f1, auc]}",
               fmt::format("means over the labels, on the {} set",
                           g_.has_test() ? "test" : "validation"));
+    else if (g_.has_test() && !g_.validation.empty())
+      t_.line("evaluate: true", "at the end also on the test set, with the best weights");
     else if (g_.has_test())
       t_.line("evaluate: true", d_.classes > 0 ? "loss and accuracy on the test set, each epoch"
                                                : "loss on the test set, each epoch");
@@ -407,7 +419,11 @@ std::string why_not(const Dataset& d) {
 
 bool splits_off_validation(const DataGuess& guess) {
   constexpr int64_t kFewest = 20;  // two samples to evaluate
-  return !guess.has_test() && guess.train.size() >= kFewest;
+  return !guess.has_test() && guess.validation.empty() && guess.train.size() >= kFewest;
+}
+
+bool validates(const DataGuess& guess) {
+  return !guess.validation.empty() || splits_off_validation(guess);
 }
 
 std::string init_spec(const DataGuess& guess, const std::string& folder,

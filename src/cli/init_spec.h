@@ -11,6 +11,9 @@ namespace dpt {
 // enough samples.
 bool splits_off_validation(const DataGuess& guess);
 
+// Whether it evaluates on a validation set, be that such a part or a folder of its own.
+bool validates(const DataGuess& guess);
+
 // A commented spec that trains a small net on the data. folder: that of the spec, from which its
 // paths start. schema: the path or name of the JSON Schema for the first line. Throws Error{spec}
 // if no net of those that it knows fits the targets.

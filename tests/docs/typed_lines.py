@@ -88,6 +88,8 @@ CASES = [
     ("C1", "images; head -c 99 /dev/urandom > photos/0/x.gif; dptrain init photos -o t.yaml", 0, "1 .gif"),
     ("C3", "images; head -c 99 photos/0/3.ppm > x; mv x photos/0/3.ppm; dptrain init photos -o t.yaml; dptrain t.yaml "
      "epochs=1; dptrain t.yaml epochs=1 data.dataset.image_folder.on_error=skip", 0, "3.ppm", "Epoch [1/1]"),
+    ("val/ beside train/ and test/", "images; mkdir d; for s in val test; do cp -r photos d/$s; done; mv photos d/train; dptrain "
+     "init d -o t.yaml; cat t.yaml; dptrain t.yaml epochs=1", 0, "  validation:", "path: d/val", "Validation loss", "test loss"),
     ("C4", f"small {SPEC} evaluate=true save.best=test.loss; dptrain eval fmnist_single", 0, "best.safetensors (best"),
     ("C5", "table a,color,y '{i}.5,{colors[i%2]},{i%2}'; init; small t.yaml; dptrain export t --to onnx -o "
      "t.onnx; strings t.onnx", 0, "wrote t.onnx", "color"),

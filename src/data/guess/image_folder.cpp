@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::initializer_list<const char*> kTestNames = {"test", "val", "valid", "validation"};
+constexpr std::initializer_list<const char*> kValidationNames = {"val", "valid", "validation"};
 
 // The entries of a folder, sorted; none if it cannot be read.
 std::vector<fs::path> entries(const fs::path& folder) {
@@ -150,13 +150,12 @@ DataGuess guess_images(const std::string& folder) {
   const fs::path train = split ? path / "train" : path;
   g.name = (path.has_filename() ? path : path.parent_path()).filename().string();
   g.settings.push_back({"path", train.string(), "one folder of images per class", true});
-  if (split)
-    for (const char* name : kTestNames)
-      if (has_classes(path / name)) {
-        g.settings.push_back(
-            {"test_path", (path / name).string(), "images for the evaluation", true});
-        break;
-      }
+  if (split && has_classes(path / "test"))
+    g.settings.push_back(
+        {"test_path", (path / "test").string(), "images for the evaluation", true});
+  for (const char* name : kValidationNames)
+    if (split && g.validation.empty() && has_classes(path / name))
+      g.validation = (path / name).string();
   for (const fs::path& one : folders(train)) g.class_names.push_back(one.filename().string());
   const std::vector<fs::path> files = some_images(train, kDecoded);
   const Sizes sizes = sizes_of(files);

@@ -297,10 +297,11 @@ TEST_CASE("images: one folder per class, with and without splits" * doctest::ski
   const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
   const Folder folder;
   for (const char* name : {"train/cat/1.png", "train/cat/2.png", "train/dog/1.png",
-                           "valid/cat/1.png", "valid/dog/1.png"})
+                           "valid/cat/1.png", "test/cat/1.png", "test/dog/1.png"})
     folder.write(name, image);
   const DataGuess split = guess_data({.path = folder.path()});
-  CHECK(has(settings_text(split), "path=train, test_path=valid, resize=["));
+  CHECK(has(settings_text(split), "path=train, test_path=test, resize=["));
+  CHECK(has(split.validation, "valid"));
   CHECK(split.class_names == std::vector<std::string>{"cat", "dog"});
   CHECK(split.train.size() == 3);
   CHECK(split.test->size() == 2);
