@@ -182,6 +182,7 @@ Table read_table(const Choice& dataset, const SampleForm& form, const std::strin
     case Kind::idx:
       return fitted(with_channel(read_idx(path)), form, path);
     case Kind::csv:
+    case Kind::unknown:
     case Kind::image:
       break;
   }
