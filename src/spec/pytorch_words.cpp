@@ -38,6 +38,7 @@ constexpr Advice kAdvice[] = {
     {"rocaucscore", kMetrics},
     {"torchmetrics", kMetrics},
     {"lionpytorch", "use `optimizer: lion`"},
+    {"transformerencoder", "write the layers of a block in `blocks`, and `repeat: N`"},
     {"centercrop", "write `crop: 224` in the data set image_folder"},
     {"lambdalr",
      "`dptrain explain schedule` lists what there is; an own one needs the exported program"},
