@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <limits>
+#include <utility>
 
 #include "base/fail.h"
 #include "base/units.h"
@@ -43,6 +44,23 @@ struct Vocabulary {
         characters += static_cast<char>(b);
       }
   }
+  // That of the run that `characters` come from. Throws Error{data} if the text has others.
+  Vocabulary(std::span<const std::byte> text, std::string of_run, const std::string& file)
+      : characters(std::move(of_run)) {
+    std::array<bool, 256> there{};
+    for (const char c : characters) {
+      const auto b = static_cast<unsigned char>(c);
+      there[b] = true;
+      token[b] = size++;
+    }
+    const auto other = std::ranges::find_if_not(
+        text, [&](std::byte b) { return there[std::to_integer<size_t>(b)]; });
+    if (other != text.end())
+      fail(Fault::data,
+           "{}: byte {:#04x} at offset {} does not occur in the text that the run was trained on; "
+           "remove it, or train a new run",
+           file, std::to_integer<int>(*other), other - text.begin());
+  }
 };
 
 struct Piece {
@@ -80,7 +98,9 @@ int64_t windows(const Piece& piece, const TextWindows& s, Split split, const std
 Dataset load_text(const std::string& name, const std::string& file, const TextWindows& settings,
                   const LoadQuery& query) {
   const std::vector<std::byte> text = read_text(file);
-  const Vocabulary vocabulary(text);
+  const bool fitted = query.fitted && !query.training_set->characters.empty();
+  const Vocabulary vocabulary =
+      fitted ? Vocabulary(text, query.training_set->characters, file) : Vocabulary(text);
   const Piece piece = piece_of(std::ssize(text), settings, query.split);
   const int64_t count = windows(piece, settings, query.split, file);
   const NewTable tokens({DType::i32, {piece.size()}});
@@ -99,7 +119,10 @@ Dataset load_text(const std::string& name, const std::string& file, const TextWi
 
 std::string text_torch(const std::string& file, const TextWindows& settings,
                        const LoadQuery& query) {
-  const Piece piece = piece_of(std::ssize(read_text(file)), settings, query.split);
+  const std::vector<std::byte> text = read_text(file);
+  if (query.fitted && Vocabulary(text).characters != query.training_set->characters)
+    return "";  // the program would number the characters anew
+  const Piece piece = piece_of(std::ssize(text), settings, query.split);
   return fmt::format(
       "text = np.fromfile({}, dtype=np.uint8)\n"
       "tokens = torch.from_numpy(np.searchsorted(np.unique(text), text))[{}:{}]\n"

@@ -10,10 +10,12 @@
 #include "base/fail.h"
 #include "base/machine.h"
 #include "base/units.h"
+#include "data/fingerprint.h"
 #include "data/image_files.h"
 #include "data/readers/bytes.h"
 #include "data/readers/image.h"
 #include "data/readers/orientation.h"
+#include "data/sample_form.h"
 #include "data/tables.h"
 #include "formats/python_call.h"
 
@@ -190,6 +192,16 @@ class Reader : public SampleReader {
     cut(image, reinterpret_cast<uint8_t*>(out.data()));
   }
 
+  uint64_t fingerprint() const override {
+    uint64_t out = 0;
+    for (const std::string& file : files_) {
+      const fs::path path(file);
+      const std::string name = (path.parent_path().filename() / path.filename()).string();
+      out = hash_of(std::as_bytes(std::span(name)), out);
+    }
+    return out;
+  }
+
   std::string remarks() const override {
     const auto [turned, first] = turned_.count();
     if (turned == 0) return "";
@@ -263,7 +275,13 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   if (!train && s.test_path.empty()) throw NoTestSplit("image_folder", "test_path");
   const std::string& folder = train ? s.path : s.test_path;
   const std::vector<std::string> classes = classes_of(folder);
-  if (!train)
+  const bool fitted = query.fitted && !query.training_set->class_names.empty();
+  if (fitted && as_stored(query.training_set->class_names) != as_stored(classes))
+    fail(Fault::data,
+         "{} has other classes than the run was trained with: {} and {} subfolders, or subfolders "
+         "with other names",
+         folder, classes.size(), query.training_set->class_names.size());
+  if (!train && !fitted)
     if (const auto others = classes_of(s.path); others != classes)
       fail(Fault::data,
            "{} and {} have different classes: {} and {} subfolders, or subfolders with other names",
