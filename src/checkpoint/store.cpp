@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kStep = "step-";
 constexpr std::string_view kFolder = "checkpoints", kPrevious = "checkpoints.previous";
-constexpr const char* kMetrics = "metrics.jsonl";
+constexpr const char *kMetrics = "metrics.jsonl", *kData = "data.json";
 constexpr const char* kManifest = "manifest.txt";
 constexpr const char* kFiles[] = {"model.safetensors", "optimizer.safetensors", "state.json",
                                   "spec.resolved.yaml"};
@@ -172,7 +172,8 @@ std::vector<CheckpointName> set_aside(Disk& disk, const std::string& run_folder,
            folder, to, std::generic_category().message(errno));
   };
   check(disk.make_folder(to));
-  fs::copy_file(run_folder + "/" + kMetrics, fmt::format("{}/{}", to, kMetrics), error);
+  for (const char* file : {kMetrics, kData})
+    fs::copy_file(fmt::format("{}/{}", run_folder, file), fmt::format("{}/{}", to, file), error);
   for (CheckpointName& c : others) {
     const std::string path = to + c.path.substr(folder.size());
     check(disk.rename(std::exchange(c.path, path), path));
@@ -253,8 +254,7 @@ void CheckpointStore::write_files(const std::string& path, const TrainState& sta
   auto facts = model_facts(session_.precision, state.scaler);
   facts["step"] = fmt::format("{}", state.step);
   const std::string texts[] = {safetensors_head(model, facts),
-                               safetensors_head(states, {{"format", "pt"}}), to_json(state),
-                               spec_};
+                               safetensors_head(states, {{"format", "pt"}}), to_json(state), spec_};
   std::vector<FileContent> files;
   for (size_t i = 0; i < std::size(kFiles); ++i)
     files.push_back({kFiles[i], {std::as_bytes(std::span(texts[i]))}});

@@ -35,9 +35,9 @@ std::vector<CheckpointName> checkpoints_in(const std::string& folder);
 // and further ones with numbers.
 std::vector<std::string> previous_folders(const std::string& run_folder);
 
-// Moves the checkpoints that this run does not continue into a new previous folder, with a copy of
-// metrics.jsonl: those newer than `resumed`, or all of them if `resumed` is elsewhere or empty (a
-// new run). Returns the moved checkpoints, newest first. Throws Error{failed}.
+// Moves the checkpoints that this run does not continue into a new previous folder, with copies of
+// metrics.jsonl and data.json: those newer than `resumed`, or all of them if `resumed` is elsewhere
+// or empty (a new run). Returns the moved checkpoints, newest first. Throws Error{failed}.
 std::vector<CheckpointName> set_aside(Disk& disk, const std::string& run_folder,
                                       const std::string& resumed);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@
 #include "train/evaluation_text.h"
 #include "train/final_evaluation.h"
 #include "train/run.h"
+#include "train/run_data.h"
 #include "train/run_numbers.h"
 
 namespace dpt::commands {
@@ -35,9 +37,11 @@ EvaluatedSet set_of(const std::string& word) {
   return word == "train" ? EvaluatedSet::training : EvaluatedSet::test;
 }
 
-std::unique_ptr<const Session> open_evaluation(const LoadedSpec& loaded, EvaluatedSet set) {
+// fitted: what the weights were trained with; null: not known.
+std::unique_ptr<const Session> open_evaluation(const LoadedSpec& loaded, EvaluatedSet set,
+                                               const SampleForm* fitted) {
   try {
-    return open_session(loaded, {.evaluates = set});
+    return open_session(loaded, {.evaluates = set, .fitted = fitted});
   } catch (const NoTestSplit& e) {
     fail(Fault::data, "{}, or evaluate the {}", e.what(),
          loaded.spec.data.validation.on() ? "validation set with --set validation"
@@ -131,7 +135,12 @@ int run_eval(EvalArguments& given) {
     fail(Fault::spec, "the spec has no validation set: set `data.validation`, or omit --set");
   loaded.spec = evaluation_spec(std::move(loaded.spec), run.weights);
   const EvaluatedSet evaluated = set_of(given.set);
-  const std::unique_ptr<const Session> session = open_evaluation(loaded, evaluated);
+  const std::optional<SampleForm> fitted = fitted_form(run);
+  const std::unique_ptr<const Session> session =
+      open_evaluation(loaded, evaluated, fitted ? &*fitted : nullptr);
+  if (fitted)
+    for (const std::string& text : evaluated_data_changes(*fitted, session->data))
+      print_stderr("warning: {}\n", text);
   const Evaluation e = evaluate(*session);
   if (!given.print.empty()) {
     print_stdout("{}", printed_line(given.print, given.set, numbers_of(given.set, e)));

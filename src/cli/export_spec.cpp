@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "formats/tensor_file.h"
 #include "formats/torch_file.h"
 #include "inference/evaluation_graph.h"
+#include "train/run_data.h"
 
 namespace dpt::commands {
 namespace {
@@ -59,12 +61,15 @@ std::vector<TorchGroup> groups_of(const Session& s) {
   return out;
 }
 
-void export_program(const LoadedSpec& loaded, const std::string& output) {
+// run: the directory of the run whose spec it is; empty: none.
+void export_program(const LoadedSpec& loaded, const std::string& run, const std::string& output) {
   if (loaded.spec.data.auto_batch)
     fail(Fault::spec,
          "data.batch_size is auto, and a PyTorch program needs a number: add data.batch_size=N");
+  const std::optional<SampleForm> form = run.empty() ? std::nullopt : form_of_run(run);
+  const Dataset fitted = form ? fitted_by(*form) : Dataset();
   const std::unique_ptr<const Session> s =
-      open_session(loaded, {.runs = false, .sizes_only = true});
+      open_session(loaded, {.runs = false, .sizes_only = true, .fitted = form ? &*form : nullptr});
   const TorchExport query{
       .input = s->model.graph[s->model.graph.input].desc,
       .target = s->model.graph[s->model.graph.target].desc,
@@ -84,6 +89,7 @@ void export_program(const LoadedSpec& loaded, const std::string& output) {
       .average_every = s->plan.average_every,
       .lr = s->parameter_groups.rates[0],
       .groups = groups_of(*s),
+      .fitted = form ? &fitted : nullptr,
       .program = output};
   const std::string program = export_torch(loaded.spec, query);
   note_repeated_samples(loaded.spec, query);
@@ -176,9 +182,9 @@ int run_export(ExportArguments& given) {
       fail(Fault::spec,
            "--weights is for --to onnx and --to pt; a PyTorch program reads weights "
            "with its own --weights");
-    if (names_run(given.spec.path))
-      given.spec.path = find_run(given.spec.path) + "/spec.resolved.yaml";
-    export_program(load(given.spec), given.output);
+    const std::string run = names_run(given.spec.path) ? find_run(given.spec.path) : "";
+    if (!run.empty()) given.spec.path = run + "/spec.resolved.yaml";
+    export_program(load(given.spec), run, given.output);
     return 0;
   }
   if (given.output.empty())

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/stderr.h"
 #include "base/units.h"
-#include "data/sample_form.h"
 #include "describe/device_usage.h"
 #include "describe/gantt.h"
 #include "describe/plan_text.h"
@@ -38,7 +37,6 @@ bool write(const std::string& path, const std::string& text) {
 }
 
 void write_beginning(const Session& s, const RunRequest& request, const std::string& folder) try {
-  write(folder + "/data.json", to_json(form_of(s.data.train)));
   write(folder + "/env.json", environment_json(s, request.identity, request.location.resume));
   write(folder + "/plan.txt", describe(s, false));
   const std::string picture = folder + "/plan.svg";

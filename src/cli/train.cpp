@@ -13,6 +13,7 @@
 #include "base/stderr.h"
 #include "base/stdout.h"
 #include "base/version.h"
+#include "checkpoint/resume.h"
 #include "cli/arguments.h"
 #include "cli/auto_batch.h"
 #include "cli/command.h"
@@ -23,6 +24,8 @@
 #include "session/run_precision.h"
 #include "spec/tree.h"
 #include "train/run.h"
+#include "train/run_data.h"
+#include "train/run_directories.h"
 #include "train/run_numbers.h"
 #include "train/warnings.h"
 
@@ -117,6 +120,40 @@ struct Hosts {
   bool failed = false;               // they could not; the ranks of this host know
 };
 
+// What a run that --resume names was fitted to; empty: not known.
+std::optional<SampleForm> resumed_form(const Spec& spec, const std::string& resume) {
+  if (resume != "auto") return form_of_run(is_checkpoint(resume) ? resume : newest_run(resume));
+  return form_of_run(spec.out.empty() ? newest_run(run_folder(spec)) : run_folder(spec));
+}
+
+std::string resolved_spec(const Session& session, Node tree, const std::optional<World>& world) {
+  write_found(session.data, tree);
+  if (world) write_devices(session, tree);
+  return to_yaml(tree);
+}
+
+// A resumed run reads its data by what it was fitted to, so that its weights fit whatever the files
+// hold now. `--resume auto` may start a new run instead, which is fitted anew.
+std::unique_ptr<const Session> open_training(const LoadedSpec& loaded, SessionQuery query,
+                                             const std::string& resume,
+                                             const std::optional<World>& world) {
+  const std::optional<SampleForm> form =
+      resume.empty() ? std::nullopt : resumed_form(loaded.spec, resume);
+  if (form && resume != "auto") query.fitted = &*form;
+  std::unique_ptr<const Session> session = open_session(loaded, query);
+  if (!form || query.fitted || same_fit(*form, form_of(session->data.train))) return session;
+  const bool numbered = loaded.spec.out.empty();
+  const std::string base = run_folder(loaded.spec);
+  std::string why;
+  if (!find_resume(resume, numbered ? newest_run(base) : base, *session,
+                   resolved_spec(*session, loaded.tree, world), why,
+                   numbered ? Match::same_spec : Match::fits))
+    return session;
+  session.reset();
+  query.fitted = &*form;
+  return open_session(loaded, query);
+}
+
 int train(const TrainArguments& given, const std::optional<World>& world, Hosts& hosts) {
   if (world && !given.trace.empty())
     fail(Fault::spec,
@@ -137,7 +174,7 @@ int train(const TrainArguments& given, const std::optional<World>& world, Hosts&
     }
     query.hosts = hosts.joined->layout();
   }
-  const std::unique_ptr<const Session> session = open_session(loaded, query);
+  const std::unique_ptr<const Session> session = open_training(loaded, query, given.resume, world);
   if (session->devices.on_gpu() && !given.trace.empty())
     fail(Fault::spec,
          "--trace records CPU workers only; for a GPU use nsys, or write `device: cpu`");
@@ -148,20 +185,19 @@ int train(const TrainArguments& given, const std::optional<World>& world, Hosts&
   if (!world || world->rank == 0) print_note("{}", first_line(identity));
   if (world) note_world(session->settings.spec, session->devices, *world);
   print_warnings(*session, world);
-  write_found(session->data, loaded.tree);
-  if (world) write_devices(*session, loaded.tree);
   std::string folder;
-  const int code = run_and_report(*session,
-                                  {.location = {.folder = run_folder(loaded.spec),
-                                                .numbered = loaded.spec.out.empty(),
-                                                .resume = given.resume,
-                                                .resolved_spec = to_yaml(loaded.tree)},
-                                   .identity = std::move(identity),
-                                   .world = world,
-                                   .hosts = hosts.joined.get(),
-                                   .cpus = cores_of_ranks(world),
-                                   .trace = given.trace},
-                                  folder);
+  const int code =
+      run_and_report(*session,
+                     {.location = {.folder = run_folder(loaded.spec),
+                                   .numbered = loaded.spec.out.empty(),
+                                   .resume = given.resume,
+                                   .resolved_spec = resolved_spec(*session, loaded.tree, world)},
+                      .identity = std::move(identity),
+                      .world = world,
+                      .hosts = hosts.joined.get(),
+                      .cpus = cores_of_ranks(world),
+                      .trace = given.trace},
+                     folder);
   const bool stopped = code == 75 || code > 128;
   if (given.prints_result() && (!world || world->rank == 0) && (code == 0 || stopped))
     print_result(given, names, session->settings.spec, folder, code);

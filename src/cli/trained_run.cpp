@@ -16,6 +16,7 @@
 #include "spec/changes.h"
 #include "train/best_weights.h"
 #include "train/reporter.h"
+#include "train/run_data.h"
 #include "train/run_directories.h"
 
 namespace dpt {
@@ -126,11 +127,14 @@ TrainedRun load(const TrainedRunArgument& argument) {
   return out;
 }
 
+std::optional<SampleForm> fitted_form(const TrainedRun& run) {
+  std::optional<SampleForm> out = form_of_run(run.weights);
+  if (!out && !run.folder.empty()) out = form_of_run(run.folder);
+  return out;
+}
+
 SampleForm sample_form(const TrainedRun& run) {
-  std::error_code error;
-  if (const std::string file = run.folder + "/data.json";
-      !run.folder.empty() && fs::exists(file, error))
-    return form_from_json(read_file(file, 16 * kMiB), file);
+  if (std::optional<SampleForm> form = fitted_form(run)) return *std::move(form);
   Spec spec = run.loaded.spec;
   spec.data.validation.dataset = {};  // a part of the training set decides about statistics
   spec.evaluate.on = false;

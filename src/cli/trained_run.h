@@ -1,6 +1,7 @@
 // The arguments RUN and --weights of commands that use trained weights.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,10 @@ struct TrainedRun {
 // meant; empty: the newest run below runs/. Says on standard error which weights it takes. Throws
 // Error{data} and BadSpec.
 TrainedRun load(const TrainedRunArgument& argument);
+
+// What the weights were trained with: data.json of their run directory, or of `run.folder` if they
+// are in none. Empty: there is none.
+std::optional<SampleForm> fitted_form(const TrainedRun& run);
 
 // What the run's samples look like: by its data.json, or else by its training data, which is
 // loaded. Throws Error{data} if it is missing.

@@ -89,6 +89,45 @@ std::pair<CsvHead, CsvColumns> head_and_columns(const Csv& c, Split split, const
   return columns_by_names(c, c.test_path, format, training.names, columns);
 }
 
+// The same by the columns of a trained run, whose names are those of its training file. Targets are
+// named by the spec: they may be other columns than the run's, which were not in that file.
+std::pair<CsvHead, CsvColumns> columns_of_run(const Csv& c, const std::string& path,
+                                              const CsvFormat& format, const TableColumns& run) {
+  CsvHead trained;
+  trained.names = unique_csv_names(run.names);  // those of version 0.1.0 may repeat
+  trained.header = run.header;
+  CsvMatch match{.names = trained.names, .header = run.header, .used = run.inputs};
+  CsvHead head = matching_head(path, format, match);
+  if (head.names.empty()) fail(Fault::data, "{} is empty; it needs a line for each sample", path);
+  if (head.header && !run.header)
+    fail(Fault::data,
+         "{} begins with a header, but the file that the run was trained on had none; remove the "
+         "line, or write `header: no` if it is a sample",
+         path);
+  CsvColumns out;
+  if (!head.header) {
+    if (head.columns() != trained.columns())
+      fail(Fault::data, "{} has {}, but the file that the run was trained on had {}", path,
+           counted(head.columns(), "column"), trained.columns());
+    for (const std::string& name : c.targets) out.targets.push_back(trained.column(name, path));
+    out.inputs = run.inputs;
+    return {std::move(head), std::move(out)};
+  }
+  out.inputs = matching_columns(head, match, path);
+  for (const std::string& name : c.targets) {
+    const auto is_in = [&](const CsvHead& h) {
+      return std::ranges::find(h.names, name) != h.names.end();
+    };
+    if (is_in(head) && !is_in(trained)) {
+      out.targets.push_back(head.column(name, path));
+      continue;
+    }
+    match.used = {trained.column(name, path)};
+    out.targets.push_back(matching_columns(head, match, path)[0]);
+  }
+  return {std::move(head), std::move(out)};
+}
+
 // The input columns that hold texts, by their index. Throws Error{data} for columns of numbers with
 // some fields of text.
 std::vector<size_t> columns_of_texts(const std::string& path, const CsvFormat& format,
@@ -215,13 +254,15 @@ CsvFormat format_of(const Csv& c) {
           .advise_keys = true};
 }
 
-CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training) {
+CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training, bool fitted) {
   const std::string& path = path_of(c, split);
   CsvFormat format = format_of(c);
   CsvFile out;
   CsvHead head;
   std::tie(head, out.columns) =
-      head_and_columns(c, split, format, training != nullptr ? &training->columns : nullptr);
+      fitted
+          ? columns_of_run(c, path, format, training->columns)
+          : head_and_columns(c, split, format, training != nullptr ? &training->columns : nullptr);
   if (head.header) format.header = CsvFormat::HeaderLine::yes;  // also if it was found by names
   format.columns = out.columns.inputs;
   format.targets = out.columns.targets;
@@ -231,6 +272,9 @@ CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training) {
     if (!encodings.empty() && encodings.size() != out.columns.inputs.size())
       fail(Fault::data, "{} has {}, but the training set has {}", path,
            counted(out.columns.inputs.size(), "input column"), encodings.size());
+    const bool fills = std::ranges::any_of(encodings, &ColumnEncoding::fills);
+    if (fitted && fills) format.missing = CsvFormat::Missing::keep;
+    if (fitted && !fills && c.missing == "mean") format.missing = CsvFormat::Missing::refuse;
     for (size_t i = 0; i < encodings.size(); ++i)
       if (!encodings[i].categories.empty())
         format.text_columns.push_back(
@@ -240,15 +284,17 @@ CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training) {
       format.text_columns.push_back({.column = i});
   }
   out.class_names = c.class_names;
-  if (c.auto_classes && training != nullptr) out.class_names = training->class_names;
+  const bool of_run = fitted && c.has_classes() && !training->class_names.empty();
+  if (of_run || (c.auto_classes && training != nullptr)) out.class_names = training->class_names;
   if (!out.class_names.empty() || c.auto_classes)
     format.text_columns.push_back(
         {.column = out.columns.targets[0],
          .known = out.class_names,
-         .refuses_others = out.class_names.empty() ? ""
-                           : c.auto_classes
-                               ? "of the training set; correct it"
-                               : "in `class_names`; add it to the list, or correct it"});
+         .refuses_others =
+             out.class_names.empty() ? ""
+             : of_run         ? "that the run was trained with; correct it, or train a new run"
+             : c.auto_classes ? "of the training set; correct it"
+                              : "in `class_names`; add it to the list, or correct it"});
   out.table = read_csv(path, format);
   out.table.doubt = head.doubt;
   return out;

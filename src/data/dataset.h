@@ -46,6 +46,8 @@ struct SampleReader {
   virtual void read(uint32_t row, std::span<std::byte> out) const = 0;
   // What users should know of the samples that were read so far: a sentence, or nothing.
   virtual std::string remarks() const { return ""; }
+  // Identifies the samples without reading them, as by the names of their files; 0: not known.
+  virtual uint64_t fingerprint() const { return 0; }
 };
 
 // How a field of a text table becomes numbers of a sample.
@@ -109,6 +111,9 @@ struct LoadQuery {
   // The training set, for other sets of the run: these have its categories and statistics. Null:
   // not known.
   const Dataset* training_set = nullptr;
+  // `training_set` is what a trained run was fitted to (fitted_by() in sample_form.h), without
+  // samples: it also decides how Split::train is read, and columns are found by its names.
+  bool fitted = false;
   // Generated data sets need not be generated: only sizes and types are wanted, and the contents of
   // the tables are unspecified.
   bool sizes_only = false;

@@ -52,6 +52,11 @@ class FormReader {
       }
     for (const size_t b : numbers(json_, "characters", 255))
       out.characters += static_cast<char>(static_cast<unsigned char>(b));
+    if (const Json* records = json_.find("trained_on"))
+      for (const Json& item : records->items())
+        out.trained_on.push_back({.samples = number(item, "samples"),
+                                  .fingerprint = text(item, "fingerprint"),
+                                  .split = text(item, "split")});
     check(out);
     return out;
   }
@@ -114,6 +119,13 @@ class FormReader {
     const std::optional<double> x = value->number();
     if (!x) refuse(key);
     return *x;
+  }
+
+  std::string text(const Json& of, std::string_view key) const {
+    const Json* value = of.find(key);
+    if (!value) return "";
+    if (!value->text()) refuse(key);
+    return *value->text();
   }
 
   std::vector<std::string> texts(const Json& of, std::string_view key) const {
@@ -181,6 +193,36 @@ SampleForm form_of(const Dataset& dataset) {
           .characters = dataset.characters};
 }
 
+std::vector<std::string> as_stored(const std::vector<std::string>& names) {
+  std::vector<std::string> out;
+  const std::optional<Json> stored = Json::parse(Json::array_of(names).dump());
+  for (const Json& name : stored->items()) out.push_back(*name.text());
+  return out;
+}
+
+Dataset fitted_by(const SampleForm& form) {
+  Dataset out;
+  out.classes = form.classes;
+  out.tokens = form.tokens;
+  out.class_names = form.class_names;
+  out.columns = form.columns;
+  out.channels = form.channels;
+  out.characters = form.characters;
+  out.made = false;
+  return out;
+}
+
+bool same_fit(const SampleForm& a, const SampleForm& b) {
+  const auto inputs = [](const TableColumns& columns) {
+    std::vector<std::string> out;
+    for (const size_t i : columns.inputs) out.push_back(columns.names[i]);
+    return out;
+  };
+  return a.columns.encodings == b.columns.encodings && inputs(a.columns) == inputs(b.columns) &&
+         a.channels == b.channels && as_stored(a.class_names) == as_stored(b.class_names) &&
+         a.characters == b.characters;
+}
+
 std::string to_json(const SampleForm& form) {
   Json out{{"sample", json_of(form.stored)}, {"target", json_of(form.target)}};
   if (form.classes > 0) out.add("classes", form.classes);
@@ -204,6 +246,15 @@ std::string to_json(const SampleForm& form) {
             {"targets", Json::array_of(columns.targets)}};
     if (!columns.encodings.empty()) of.add("encodings", json_of(columns.encodings));
     out.add("columns", std::move(of));
+  }
+  if (!form.trained_on.empty()) {
+    Json records = Json::array();
+    for (const DataRecord& r : form.trained_on) {
+      Json one{{"samples", r.samples}, {"fingerprint", r.fingerprint}};
+      if (!r.split.empty()) one.add("split", r.split);
+      records.push(std::move(one));
+    }
+    out.add("trained_on", std::move(records));
   }
   return out.lines();
 }

@@ -13,6 +13,15 @@
 
 namespace dpt {
 
+// What a run was trained on, by which it notices that files have changed.
+struct DataRecord {
+  int64_t samples = 0;      // of the training set, with those that are for validation
+  std::string fingerprint;  // full_fingerprint()
+  // fingerprint_of_rows() of the samples that are trained on; empty: all are
+  std::string split;
+  bool operator==(const DataRecord&) const = default;
+};
+
 struct SampleForm {
   TensorDesc stored;    // a sample before transforms: u8, f32, or i32 for tokens
   TensorDesc target;    // its target before target transforms: i32 for classes, or f32
@@ -22,10 +31,23 @@ struct SampleForm {
   TableColumns columns{};                  // no names: samples are not rows of a text table
   std::vector<ChannelScaling> channels{};  // of arrays; empty: numbers are used as they are
   std::string characters{};  // the byte of each token; empty: tokens are not characters
+  // One, and a further one for each time that the run was resumed with other data. Empty: not known
+  // (version 0.1.0).
+  std::vector<DataRecord> trained_on{};
   bool operator==(const SampleForm&) const = default;
 };
 
 SampleForm form_of(const Dataset& dataset);
+
+// Names as data.json holds them: bytes that are not UTF-8, as in names of folders, are replaced.
+std::vector<std::string> as_stored(const std::vector<std::string>& names);
+
+// A data set without samples: what was fitted to the training data, for LoadQuery::training_set.
+Dataset fitted_by(const SampleForm& form);
+
+// Whether both make the same numbers of the same fields: categories, means, standard deviations,
+// fill values, input columns, class names and characters.
+bool same_fit(const SampleForm& a, const SampleForm& b);
 
 // The text of data.json. form_from_json() throws Error{data} with the path if the text is not one.
 std::string to_json(const SampleForm& form);

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <limits>
+#include <utility>
 
 #include "base/fail.h"
 #include "base/units.h"
@@ -37,31 +38,30 @@ struct Vocabulary {
   explicit Vocabulary(std::span<const std::byte> text) {
     std::array<bool, 256> there{};
     for (const std::byte b : text) there[std::to_integer<size_t>(b)] = true;
-    token.fill(-1);
     for (size_t b = 0; b < there.size(); ++b)
       if (there[b]) {
         token[b] = size++;
         characters += static_cast<char>(b);
       }
   }
+  // That of the text that `characters` come from. Throws Error{data} if this text has others.
+  Vocabulary(std::span<const std::byte> text, std::string of_run, const std::string& file)
+      : characters(std::move(of_run)) {
+    std::array<bool, 256> there{};
+    for (const char c : characters) {
+      const auto b = static_cast<unsigned char>(c);
+      there[b] = true;
+      token[b] = size++;
+    }
+    const auto other = std::ranges::find_if_not(
+        text, [&](std::byte b) { return there[std::to_integer<size_t>(b)]; });
+    if (other != text.end())
+      fail(Fault::data,
+           "{}: byte {:#04x} at offset {} does not occur in the text that the run was trained on; "
+           "remove it, or train a new run",
+           file, std::to_integer<int>(*other), other - text.begin());
+  }
 };
-
-// Of a file beside the training file.
-void check_characters(std::span<const std::byte> text, const Vocabulary& vocabulary,
-                      const std::string& file) {
-  const auto known = [&](std::byte b) { return vocabulary.token[std::to_integer<size_t>(b)] >= 0; };
-  const auto strange = std::ranges::find_if_not(text, known);
-  if (strange == text.end()) return;
-  const auto value = std::to_integer<unsigned>(*strange);
-  fail(
-      Fault::data,
-      "{}: {} at offset {} is no character of the training text, so it has no token; remove it, or "
-      "train on a text that has it",
-      file,
-      value > ' ' && value < 0x7f ? fmt::format("'{}'", static_cast<char>(value))
-                                  : fmt::format("the byte 0x{:02x}", value),
-      strange - text.begin());
-}
 
 struct Piece {
   int64_t begin, end;
@@ -98,10 +98,11 @@ int64_t windows(const Piece& piece, const TextWindows& s, Split split, const std
 Dataset load_text(const std::string& name, const std::string& file, const TextWindows& settings,
                   const LoadQuery& query) {
   const std::vector<std::byte> text = read_text(file);
-  const bool other = query.training_set != nullptr && !query.training_set->characters.empty();
-  const Vocabulary vocabulary(other ? std::as_bytes(std::span(query.training_set->characters))
-                                    : std::span(text));
-  if (other) check_characters(text, vocabulary, file);
+  // Of a trained run, or of the training text beside which this one is a validation set.
+  const Dataset* const training = query.training_set;
+  const Vocabulary vocabulary = training != nullptr && !training->characters.empty()
+                                    ? Vocabulary(text, training->characters, file)
+                                    : Vocabulary(text);
   const Piece piece = piece_of(std::ssize(text), settings, query.split);
   const int64_t count = windows(piece, settings, query.split, file);
   const NewTable tokens({DType::i32, {piece.size()}});
@@ -120,7 +121,10 @@ Dataset load_text(const std::string& name, const std::string& file, const TextWi
 
 std::string text_torch(const std::string& file, const TextWindows& settings,
                        const LoadQuery& query) {
-  const Piece piece = piece_of(std::ssize(read_text(file)), settings, query.split);
+  const std::vector<std::byte> text = read_text(file);
+  if (query.fitted && Vocabulary(text).characters != query.training_set->characters)
+    return "";  // the program would number the characters anew
+  const Piece piece = piece_of(std::ssize(text), settings, query.split);
   return fmt::format(
       "text = np.fromfile({}, dtype=np.uint8)\n"
       "tokens = torch.from_numpy(np.searchsorted(np.unique(text), text))[{}:{}]\n"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/tensor.h"
+#include "data/dataset.h"
 #include "parallel/exchange.h"
 #include "spec/spec.h"
 
@@ -39,6 +40,7 @@ struct TorchExport {
   int64_t average_every = 0;         // Topology::average_every; 0: ranks train the same weights
   std::optional<double> lr{};        // of the optimizer, after lr_scale; empty: the spec's
   std::vector<TorchGroup> groups{};  // of the trained parameters; empty: all are one group
+  const Dataset* fitted = nullptr;   // fitted_by() the form of a run, which reads data; null: none
   std::string program{};             // its path, beside which .npy files go; empty: standard output
 };
 

@@ -25,8 +25,12 @@ bool is_random(const Choice& transform) {
   return type_of<TransformType>(transform).draws() && !mixes_samples(transform);
 }
 
-LoadQuery query_of(const Spec& spec, Split split) {
-  LoadQuery out{.split = split, .folder = fs::path(spec.path).parent_path().string()};
+// fitted: as in TorchExport
+LoadQuery query_of(const Spec& spec, Split split, const Dataset* fitted) {
+  LoadQuery out{.split = split,
+                .folder = fs::path(spec.path).parent_path().string(),
+                .training_set = fitted,
+                .fitted = fitted != nullptr};
   if (spec.data.limit > 0)
     out.trained = [limit = spec.data.limit](int64_t samples) {
       std::vector<uint32_t> rows(static_cast<size_t>(std::min(samples, limit)));
@@ -63,7 +67,8 @@ std::string array_text(const TorchFacts& f, Split split) {
 std::string dataset_text(const TorchFacts& f, Split split) {
   const Choice& dataset = f.spec.data.dataset;
   const auto& type = type_of<DatasetType>(dataset);
-  const std::string text = type.torch ? type.torch(dataset.settings, query_of(f.spec, split)) : "";
+  const std::string text =
+      type.torch ? type.torch(dataset.settings, query_of(f.spec, split, f.query.fitted)) : "";
   if (text.empty()) return array_text(f, split);
   return text.ends_with('\n') ? text : text + "\n";
 }
@@ -145,13 +150,15 @@ bool torch_draws(const Spec& spec) { return std::ranges::any_of(spec.data.transf
 void write_torch_arrays(const Spec& spec, const TorchExport& query) {
   const Choice& dataset = spec.data.dataset;
   const auto& type = type_of<DatasetType>(dataset);
-  if (type.torch && !type.torch(dataset.settings, query_of(spec, Split::train)).empty()) return;
+  if (type.torch &&
+      !type.torch(dataset.settings, query_of(spec, Split::train, query.fitted)).empty())
+    return;
   constexpr size_t kMostArrayBytes = kGiB;
   size_t bytes = 0;
   const auto each_split = [&](bool sizes_only, auto&& visit) {
     for (const Split split : {Split::train, Split::test}) {
       if (split == Split::test && !spec.evaluate.on) continue;
-      LoadQuery load = query_of(spec, split);
+      LoadQuery load = query_of(spec, split, query.fitted);
       load.sizes_only = sizes_only;
       const Dataset d = type.load(dataset.settings, load);
       visit(split, d, split == Split::train ? std::min(query.samples, d.size()) : d.size());

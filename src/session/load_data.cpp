@@ -13,6 +13,7 @@
 #include "base/fail.h"
 #include "base/generator.h"
 #include "data/random_split.h"
+#include "data/sample_form.h"
 #include "data/tables.h"
 #include "session/report_spec_error.h"
 
@@ -92,6 +93,7 @@ class DataLoading {
         asked_(query.evaluates),
         query_{.folder = std::filesystem::path(spec_.path).parent_path().string(),
                .sizes_only = query.sizes_only} {
+    if (query.fitted) fitted_ = fitted_by(*query.fitted);
     if (loss_.ignore_index && spec_.data.target_transforms.empty() && !mixes(spec_.data.transforms))
       query_.ignore_index = loss_.ignore_index(spec_.loss.settings);
   }
@@ -104,10 +106,11 @@ class DataLoading {
  private:
   void load_sets(Diagnostics& d) {
     const DataSpec& data = spec_.data;
+    if (fitted_) query_.training_set = &*fitted_, query_.fitted = true;
     query_.trained = [this](int64_t samples) { return trained(samples); };
     out_.train = load(data.dataset, Split::train);
     query_.trained = nullptr;
-    query_.training_set = &out_.train;
+    if (!fitted_) query_.training_set = &out_.train;
     if (data.limit > 0) take_first(out_.train, data.limit);
     const bool validates = data.validation.on() && evaluates(spec_);
     out_.evaluated = asked_.value_or(validates ? EvaluatedSet::validation : EvaluatedSet::test);
@@ -128,7 +131,10 @@ class DataLoading {
         out_.test = load(data.dataset, Split::test);
         return;
       case EvaluatedSet::validation:
-        if (data.validation.fraction == 0) out_.test = load(data.validation.dataset, Split::train);
+        if (data.validation.fraction > 0) return;
+        query_.fitted = false;  // its columns are those that its own settings name
+        out_.test = load(data.validation.dataset, Split::train);
+        query_.fitted = fitted_.has_value();
         return;
       case EvaluatedSet::training:
         out_.test = out_.train;
@@ -191,6 +197,7 @@ class DataLoading {
   const Spec& spec_;
   const LossType& loss_;
   std::optional<EvaluatedSet> asked_;
+  std::optional<Dataset> fitted_;  // of a trained run
   SessionData out_;
   LoadQuery query_;
 };

@@ -10,6 +10,7 @@
 
 namespace dpt {
 
+struct SampleForm;
 struct SessionData;
 
 struct SessionQuery {
@@ -35,6 +36,9 @@ struct SessionQuery {
   // The set to evaluate. Empty: the one that the spec evaluates during training. REQUIRES: not with
   // data_of.
   std::optional<EvaluatedSet> evaluates{};
+  // What a trained run was fitted to: its categories, means, class names and so on, by which data
+  // is read. Null: they are fitted to the training set. REQUIRES: not with data_of.
+  const SampleForm* fitted = nullptr;
   std::string data_note{};  // added to the description of the training set
 };
 

@@ -16,6 +16,7 @@
 #include "base/stderr.h"
 #include "checkpoint/store.h"
 #include "train/reporter.h"
+#include "train/run_data.h"
 #include "train/run_directories.h"
 #include "train/run_folder.h"
 
@@ -117,6 +118,10 @@ void RunStart::begin() {
   space_.emplace(disk_, model_file(folder_),
                  static_cast<int64_t>(session_.model.layout.total * sizeof(float)));
   begin_run_folder(folder_, location_.resolved_spec, resume_ ? &*resume_ : nullptr, disk_);
+  std::error_code error;
+  // If nothing is left to do, it describes the data of the weights that are there.
+  if (!resume_ || !resume_->complete || !fs::exists(folder_ + "/data.json", error))
+    write_form(folder_, session_.data, resumed_form_);
   begun_ = true;
   if (made_) link_latest(location_.folder);
 }
@@ -192,6 +197,22 @@ void RunStart::find(const std::string& where, const std::string& folder, Match m
   print_stderr("resuming from {}: epoch {}, {} of {} steps done, {} in total\n", resume_->path,
                at.epoch + 1, at.of_epoch, at.steps_of_epoch, at.step);
   for (const std::string& note : resume_->notes) print_stderr("{}\n", note);
+  compare_data();
+}
+
+void RunStart::compare_data() {
+  resumed_form_ = form_of_run(resume_->path);
+  if (!resumed_form_) return;
+  // Sessions that are opened to resume read data by this form (SessionQuery::fitted).
+  if (!same_fit(*resumed_form_, form_of(session_.data.train)))
+    fail(Fault::data,
+         "{} cannot be resumed: its run read samples with other input columns, categories, means, "
+         "standard deviations or class names than this data set; to start a new run from its "
+         "weights, set initial_weights={}/model.safetensors",
+         resume_->path, resume_->path);
+  if (resume_->complete) return;
+  for (const std::string& text : resumed_data_changes(*resumed_form_, session_.data))
+    print_stderr("warning: {}\n", text);
 }
 
 bool RunStart::continues_newest() const {

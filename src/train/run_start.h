@@ -12,6 +12,7 @@
 #include "base/folder_lock.h"
 #include "checkpoint/resume.h"
 #include "comm/team.h"
+#include "data/sample_form.h"
 #include "session/session.h"
 
 namespace dpt {
@@ -51,7 +52,8 @@ class RunStart {
   std::string text() const;
 
   // Call on rank 0 when every check of the run has passed. Takes over the directory (run_folder.h),
-  // reserves disk space for the final weights, and links `latest`. Throws Error{failed}.
+  // writes data.json, reserves disk space for the final weights, and links `latest`. Throws
+  // Error{failed}.
   void begin();
   ReservedSpace* space_for_weights() { return space_ ? &*space_ : nullptr; }  // null: none reserved
 
@@ -66,6 +68,9 @@ class RunStart {
   // Locks the run that --resume names and sets folder_, if the run is in BASE; otherwise leaves it
   // empty.
   void lock_resumed(const std::string& run, bool is_checkpoint);
+  // Prints what is different. Throws Error{data} if the data set reads samples in another way than
+  // the run that is resumed.
+  void compare_data();
   bool continues_newest() const;
 
   const Session& session_;
@@ -73,6 +78,7 @@ class RunStart {
   Disk& disk_;
   std::string folder_;
   std::optional<Resume> resume_;
+  std::optional<SampleForm> resumed_form_;  // data.json of the run that is resumed, if it has one
   std::optional<FolderLock> lock_;
   std::optional<ReservedSpace> space_;
   bool made_ = false, begun_ = false;

@@ -73,6 +73,25 @@ TEST_CASE("of large data sets, 64 samples are compared") {
   CHECK(fingerprint(set_of(6401)) != one);
 }
 
+TEST_CASE("a full fingerprint differs with every value") {
+  const std::string one = full_fingerprint(set_of(6400));
+  CHECK(full_fingerprint(set_of(6400)) == one);
+  for (const int i : {0, 1, 101, 6398, 6399}) {
+    CHECK(full_fingerprint(set_of(6400, i)) != one);
+    CHECK(full_fingerprint(set_of(6400, -1, 0, i)) != one);
+  }
+  CHECK(full_fingerprint(set_of(6401)) != one);
+  for (int n = 1; n < 20; ++n)  // around the four lanes
+    for (int i = 0; i < n; ++i)
+      CHECK(full_fingerprint(set_of(n, i)) != full_fingerprint(set_of(n)));
+  Dataset sized = set_of(3);
+  sized.made = false;
+  CHECK(full_fingerprint(sized).empty());
+  CHECK(fingerprint_of_rows({}).empty());
+  const std::vector<uint32_t> rows = {1, 2, 3}, other = {1, 3, 2};
+  CHECK(fingerprint_of_rows(rows) != fingerprint_of_rows(other));
+}
+
 TEST_CASE("windows of a text that overlap have a fingerprint") {
   Dataset text;
   text.inputs = table_of<int32_t>(DType::i32, {3, 4}, {0, 1, 2, 3, 4, 5});

@@ -47,6 +47,24 @@ TEST_CASE("the form of a table has the categories and statistics of its columns"
   CHECK(form_from_json(to_json(form), "data.json") == form);
 }
 
+TEST_CASE("a form keeps what the run was trained on") {
+  SampleForm form;
+  form.stored = {DType::f32, {2}};
+  form.target = {DType::f32, {1}};
+  form.trained_on = {{.samples = 600, .fingerprint = "0a", .split = "0b"},
+                     {.samples = 603, .fingerprint = "0c", .split = ""}};
+  CHECK(has(to_json(form), R"({"samples": 600, "fingerprint": "0a", "split": "0b"})"));
+  CHECK(form_from_json(to_json(form), "data.json") == form);
+  SampleForm other = form;
+  other.trained_on.clear();
+  CHECK(same_fit(form, other));
+  other.channels = {{.mean = 1, .std = 2}, {}};
+  CHECK_FALSE(same_fit(form, other));
+  CHECK(has(refusal(R"({"sample": {"type": "f32", "shape": [2]},
+      "target": {"type": "f32", "shape": [1]}, "trained_on": [{"samples": "many"}]})"),
+            "'samples' is missing or wrong"));
+}
+
 TEST_CASE("the form of an array has the scaling of its channels") {
   const SampleForm form{.stored = {DType::f32, {2}},
                         .target = {DType::f32, {1}},

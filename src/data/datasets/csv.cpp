@@ -98,7 +98,8 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
     training = &own;
   }
   if (training != nullptr && training->columns.names.empty()) training = nullptr;
-  CsvFile file = read_csv_file(c, query.split, training);
+  const bool fitted = query.fitted && training != nullptr;
+  CsvFile file = read_csv_file(c, query.split, training, fitted);
   const auto& [table, columns, names] = file;
   Dataset d;
   d.columns = {.names = table.names,
@@ -126,6 +127,12 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
     d.targets = d.classes > 0 ? classes_from(file, d.classes, path, query.ignore_index)
                               : pick(table, columns.targets);
   if (!table.doubt.empty()) d.warnings.push_back(table.doubt);
+  if (fitted && encoded.unknown > 0)
+    d.warnings.push_back(fmt::format(
+        "{}: {} of no category that the run was trained with, first '{:.20}' in '{:.20}': they "
+        "count as none",
+        path, counted(encoded.unknown, "field"), encoded.first_unknown[0].text,
+        encoded.first_unknown[0].column));
   if (training == nullptr) note_lost_digits(c, file, path, d);
   d.description = describe("csv", d, path) + header_of(table) + changes_of(table, encoded);
   return d;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <mutex>
+#include <numeric>
 #include <set>
 #include <thread>
 #include <utility>
@@ -12,10 +13,12 @@
 #include "base/fail.h"
 #include "base/machine.h"
 #include "base/units.h"
+#include "data/fingerprint.h"
 #include "data/image_files.h"
 #include "data/readers/bytes.h"
 #include "data/readers/image.h"
 #include "data/readers/orientation.h"
+#include "data/sample_form.h"
 #include "data/tables.h"
 #include "formats/python_call.h"
 
@@ -193,6 +196,16 @@ class Reader : public SampleReader {
     cut(image, reinterpret_cast<uint8_t*>(out.data()));
   }
 
+  uint64_t fingerprint() const override {
+    uint64_t out = 0;
+    for (const std::string& file : files_) {
+      const fs::path path(file);
+      const std::string name = (path.parent_path().filename() / path.filename()).string();
+      out = hash_of(std::as_bytes(std::span(name)), out);
+    }
+    return out;
+  }
+
   std::string remarks() const override {
     const auto [deep, first_deep] = gray16_.count();
     std::string out;
@@ -270,18 +283,19 @@ void leave_out_damaged(const ImageFolder& s, std::vector<std::string>& files,
   labels.resize(kept);
 }
 
-// The class names of the training set, by which a separate validation set is labeled. Throws if the
-// set has classes that are none of them.
-std::vector<std::string> names_of_training(const Dataset& training,
-                                           const std::vector<std::string>& classes,
-                                           const std::string& folder) {
-  if (training.class_names.empty()) return classes;
-  for (const std::string& name : classes)
-    if (std::ranges::find(training.class_names, name) == training.class_names.end())
+// The numbers that classes have in the training set. Throws if they are none of its classes.
+std::vector<int32_t> numbers_in(const Dataset& training, const std::vector<std::string>& classes,
+                                const std::string& folder) {
+  const std::vector<std::string> known = as_stored(training.class_names), own = as_stored(classes);
+  std::vector<int32_t> out;
+  for (const std::string& name : own) {
+    const auto found = std::ranges::find(known, name);
+    if (found == known.end())
       fail(Fault::data, "{} has the class '{}', which the training set lacks; its {}: {}", folder,
-           name, training.class_names.size() == 1 ? "class is" : "classes are",
-           fmt::join(training.class_names, ", "));
-  return training.class_names;
+           name, known.size() == 1 ? "class is" : "classes are", fmt::join(known, ", "));
+    out.push_back(static_cast<int32_t>(found - known.begin()));
+  }
+  return out;
 }
 
 Dataset load(const std::any& settings, const LoadQuery& query) {
@@ -290,15 +304,19 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   if (!train && s.test_path.empty()) throw NoTestSplit("image_folder", "test_path");
   const std::string& folder = train ? s.path : s.test_path;
   const std::vector<std::string> classes = classes_of(folder);
-  if (!train)
+  // Of a trained run, or of the training set beside which this one is a validation set.
+  const Dataset* const known = query.training_set != nullptr && (train || query.fitted) &&
+                                       !query.training_set->class_names.empty()
+                                   ? query.training_set
+                                   : nullptr;
+  if (!train && known == nullptr)
     if (const auto others = classes_of(s.path); others != classes)
       fail(Fault::data,
            "{} and {} have different classes: {} and {} subfolders, or subfolders with other names",
            folder, s.path, classes.size(), others.size());
-  const std::vector<std::string> names =
-      train && query.training_set != nullptr
-          ? names_of_training(*query.training_set, classes, folder)
-          : classes;
+  std::vector<int32_t> numbers(classes.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  if (known != nullptr) numbers = numbers_in(*known, classes, folder);
   ImageFiles found;
   std::vector<int32_t> labels;
   for (size_t c = 0; c < classes.size(); ++c) {
@@ -306,19 +324,17 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
     add_files_below(of_class, found);
     if (found.images.size() == labels.size())
       fail(Fault::data, "{} contains no image ({})", of_class, kImageEndings);
-    const auto number = std::ranges::find(names, classes[c]) - names.begin();
-    labels.resize(found.images.size(), static_cast<int32_t>(number));
+    labels.resize(found.images.size(), numbers[c]);
   }
   Dataset d;
   if (!found.others.empty())
     d.warnings.push_back(fmt::format("{}: {}", folder, left_out_text(found.others)));
   std::vector<std::string>& files = found.images;
   if (s.on_error == "skip") leave_out_damaged(s, files, labels, d.warnings);
-  for (const std::string& name : classes)
-    if (const auto number = std::ranges::find(names, name) - names.begin();
-        std::ranges::find(labels, static_cast<int32_t>(number)) == labels.end())
+  for (size_t c = 0; c < classes.size(); ++c)
+    if (std::ranges::find(labels, numbers[c]) == labels.end())
       fail(Fault::data, "{} contains no image that can be read",
-           (fs::path(folder) / name).string());
+           (fs::path(folder) / classes[c]).string());
   const auto samples = static_cast<int64_t>(files.size());
   const ImageSize image = sample_size(s, files);
   NewTable targets({DType::i32, {samples}});
@@ -326,8 +342,8 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   d.inputs = {.desc = {DType::u8, {samples, 3, image.height, image.width}}};
   d.reader = std::make_shared<Reader>(s, std::move(files), image);
   d.targets = std::move(targets).done();
-  d.classes = static_cast<int64_t>(names.size());
-  d.class_names = names;
+  d.class_names = known != nullptr ? known->class_names : classes;
+  d.classes = std::ssize(d.class_names);
   d.description = describe("image_folder", d, folder);
   return d;
 }

@@ -98,8 +98,20 @@ int64_t tokens_of(const Npy& c, const Table& inputs, Split split) {
 void load_standardized(const std::any& settings, const LoadQuery& query, const std::string& path,
                        Dataset& d);
 
+// Whether a trained run, which read arrays, decides how these are read.
+bool is_fitted(const LoadQuery& query) {
+  return query.fitted && query.training_set->columns.names.empty() &&
+         query.training_set->characters.empty();
+}
+
 Dataset load(const std::any& settings, const LoadQuery& query) {
-  const auto& c = std::any_cast<const Npy&>(settings);
+  auto c = std::any_cast<const Npy&>(settings);
+  if (is_fitted(query)) {
+    const Dataset& run = *query.training_set;
+    if (c.classes == 0) c.classes = run.classes;
+    if (c.tokens == 0) c.tokens = run.tokens;
+    c.standardize = !run.channels.empty();
+  }
   const Paths paths = paths_of(c, query.split);
   Dataset d;
   d.classes = c.classes;

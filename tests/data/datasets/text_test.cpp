@@ -93,7 +93,7 @@ TEST_CASE("text: a separate validation text has the tokens of the training text"
   CHECK(has(data_error([&] {
               load_validation("text", "{path: w.txt, sequence_length: 2}", train, folder.path());
             }),
-            "w.txt: 'H' at offset 4 is no character of the training text"));
+            "w.txt: byte 0x48 at offset 4 does not occur in the text that the run was trained on"));
 }
 
 TEST_CASE("text: Python lines") {

@@ -1,0 +1,29 @@
+// data.json of a run directory: how the run's samples are read, and what they were.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/sample_form.h"
+#include "session/session_data.h"
+
+namespace dpt {
+
+// The data.json that belongs to a run directory, one of its checkpoints or folders of checkpoints,
+// or a file of weights in one of these. Empty: the path is not in a run directory, or that has none
+// (early versions). Throws Error{data} if the file is damaged.
+std::optional<SampleForm> form_of_run(const std::string& path);
+
+// Writes data.json. resumed: that of the run that is continued, whose records stay. Throws
+// Error{failed}.
+void write_form(const std::string& folder, const SessionData& data,
+                const std::optional<SampleForm>& resumed);
+
+// What a user must know who evaluates `now.test`, or resumes, with other data than the run's:
+// sentences without "warning: ". Empty: the data are the same, or the run has no record of them.
+// REQUIRES: now.train was read.
+std::vector<std::string> evaluated_data_changes(const SampleForm& run, const SessionData& now);
+std::vector<std::string> resumed_data_changes(const SampleForm& run, const SessionData& now);
+
+}  // namespace dpt
