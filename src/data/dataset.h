@@ -204,6 +204,9 @@ struct TargetTransformType : RegistryEntry {
   // For predictions: turns values of one sample, of the type and shape that infer() returned, into
   // what they were before. Null: they stay as they are.
   void (*undo)(const std::any& settings, const TensorView& target) = nullptr;
+  // Units before the transform in one unit after it, for each element of the target that infer()
+  // returned: how differences are scaled back. Null: 1 for each.
+  std::vector<double> (*units)(const std::any& settings, const TensorDesc& target) = nullptr;
   std::string (*torch)(const std::any& settings, int64_t classes) = nullptr;  // "y = ..."
 };
 

@@ -221,6 +221,17 @@ double EvaluationMetrics::by_name(std::string_view name, std::span<const double>
   return 0;
 }
 
+// scikit-learn's mean_absolute_error of the data's own values: the mean over the columns, each in
+// its units.
+double EvaluationMetrics::mae(std::span<const double> sums) const {
+  const size_t columns = settings_.origin.size();
+  double total = 0;
+  for (size_t c = 0; c < columns; ++c)
+    total +=
+        sums[of_columns_ + kPerColumn * c] * (settings_.units.empty() ? 1 : settings_.units[c]);
+  return total / (sums[0] * static_cast<double>(columns));
+}
+
 // scikit-learn's r2_score: the mean over the columns. A column whose targets are all equal has 1 if
 // it is predicted exactly, else 0.
 double EvaluationMetrics::r2(std::span<const double> sums) const {
@@ -253,10 +264,7 @@ std::vector<NamedValue> EvaluationMetrics::values(std::span<const double> sums, 
     } else if (name == "perplexity") {
       out.push_back({name, std::exp(loss)});
     } else if (name == "mae") {
-      double total = 0;
-      for (size_t c = 0; c < settings_.origin.size(); ++c)
-        total += sums[of_columns_ + kPerColumn * c];
-      out.push_back({name, total / (sums[0] * static_cast<double>(settings_.origin.size()))});
+      out.push_back({name, mae(sums)});
     } else if (name == "r2") {
       out.push_back({name, r2(sums)});
     }

@@ -39,6 +39,9 @@ class EvaluationMetrics {
     // Of other losses: the first target of the set, [elements of a sample]. Sums of squares are
     // taken around it, so that they do not cancel.
     std::vector<float> origin;
+    // Units of the data in one unit of the targets, [elements of a sample], in which `mae` is
+    // given. Empty: 1 for each.
+    std::vector<double> units;
     LabelMetrics::Settings labels;  // of losses whose targets are 0 or 1; else no labels
     // Of the classes or labels; empty: they have numbers.
     std::vector<std::string> label_names;
@@ -80,6 +83,7 @@ class EvaluationMetrics {
   double mean_over_labels(std::string_view metric, std::span<const double> sums,
                           Shards shards) const;
   double by_name(std::string_view name, std::span<const double> sums, Shards shards) const;
+  double mae(std::span<const double> sums) const;
   double r2(std::span<const double> sums) const;
 
   Settings settings_;

@@ -161,6 +161,19 @@ std::vector<float> first_target(const SessionData& data) {
   return out;
 }
 
+// Units of the data in one unit of the targets, for each element of a sample. Empty: 1 for each.
+std::vector<double> units_of(const DataSpec& spec, const TensorDesc& target) {
+  std::vector<double> out;
+  for (const Choice& t : spec.target_transforms) {
+    const auto units = static_cast<const TargetTransformType*>(t.what)->units;
+    if (units == nullptr) continue;
+    out.resize(static_cast<size_t>(target.shape.elements()), 1);
+    const std::vector<double> own = units(t.settings, target);
+    for (size_t i = 0; i < out.size(); ++i) out[i] *= own[i];
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string metric_of_best(const Spec& spec, const SessionData& data) {
@@ -218,7 +231,10 @@ EvaluationMetrics metrics_of(const RunSettings& settings, const SessionData& dat
     out.names.push_back(metric.value);
   }
   if (!d.ok()) return {};
-  if (settings.loss->estimates) out.origin = first_target(data);
+  if (settings.loss->estimates) {
+    out.origin = first_target(data);
+    out.units = units_of(settings.spec.data, data.test_loader->target());
+  }
   return EvaluationMetrics(std::move(out));
 }
 

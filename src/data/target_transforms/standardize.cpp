@@ -72,6 +72,14 @@ void undo(const std::any& settings, const TensorView& target) {
   }
 }
 
+std::vector<double> units(const std::any& settings, const TensorDesc& target) {
+  const auto& n = std::any_cast<const Standardize&>(settings);
+  std::vector<double> out(static_cast<size_t>(target.shape.elements()));
+  const size_t inner = out.size() / columns_of(target);
+  for (size_t i = 0; i < out.size(); ++i) out[i] = of_column(n.std, i / inner);
+  return out;
+}
+
 std::string torch(const std::any& settings, int64_t /*classes*/) {
   const auto& n = std::any_cast<const Standardize&>(settings);
   return fmt::format(
@@ -89,6 +97,7 @@ TargetTransformType standardize() {
   t.infer = infer;
   t.apply = apply;
   t.undo = undo;
+  t.units = units;
   t.torch = torch;
   return t;
 }
