@@ -204,7 +204,7 @@ CsvFormat format_of(const Csv& c) {
           .advise_keys = true};
 }
 
-CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training) {
+CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training, bool label_words) {
   const std::string& path = path_of(c, split);
   CsvFormat format = format_of(c);
   CsvFile out;
@@ -227,6 +227,7 @@ CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training) {
     for (const size_t i : category_columns(c, head, out.columns, format))
       format.text_columns.push_back({.column = i});
   }
+  format.label_words = label_words && !c.has_classes();
   out.class_names = c.class_names;
   if (c.auto_classes && training != nullptr) out.class_names = training->class_names;
   if (!out.class_names.empty() || c.auto_classes)

@@ -54,8 +54,9 @@ struct CsvFile {
   std::vector<std::string> class_names;
 };
 // Reads the input and target columns. training: the training set, which then decides about
-// categories and classes; null: the file's texts do. Throws Error{data}.
-CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training);
+// categories and classes; null: the file's texts do. label_words: CsvFormat's, if targets are
+// numbers. Throws Error{data}.
+CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training, bool label_words);
 
 // The columns of another file than the training file, and what is known of that: its columns, by
 // `head`, and which of them are used.

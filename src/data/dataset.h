@@ -103,6 +103,8 @@ struct LoadQuery {
   Split split = Split::train;
   std::string folder{};  // the spec's folder; data sets given by name are looked for beside it
   std::optional<int64_t> ignore_index{};  // the label that the loss ignores
+  // Targets are labels of 0 and 1: text tables may have words for them, such as True and False.
+  bool binary_labels = false;
   // The numbers of the samples that are trained on, of so many; none given: all. Statistics of a
   // data set are those of these samples.
   std::function<std::vector<uint32_t>(int64_t samples)> trained{};

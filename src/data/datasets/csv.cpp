@@ -92,13 +92,14 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   const Dataset* training = query.training_set;
   Dataset own;
   if (training == nullptr && query.split == Split::test && c.depends_on_training()) {
-    own = load(
-        settings,
-        {.folder = query.folder, .ignore_index = query.ignore_index, .trained = query.trained});
+    own = load(settings, {.folder = query.folder,
+                          .ignore_index = query.ignore_index,
+                          .binary_labels = query.binary_labels,
+                          .trained = query.trained});
     training = &own;
   }
   if (training != nullptr && training->columns.names.empty()) training = nullptr;
-  CsvFile file = read_csv_file(c, query.split, training);
+  CsvFile file = read_csv_file(c, query.split, training, query.binary_labels);
   const auto& [table, columns, names] = file;
   Dataset d;
   d.columns = {.names = table.names,
@@ -206,12 +207,13 @@ std::string torch_of_columns(const Csv& c, const CsvTable& table, const CsvColum
       c.has_classes() ? "[:, 0].long()" : "");
 }
 
-// Texts, missing values and statistics are left to the arrays that the export then writes.
+// Texts, label words, missing values and statistics are left to the arrays that the export then writes.
 std::string torch(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
   if (c.depends_on_training() || c.missing != "error" || c.decimal != ".") return "";
   const std::string& path = path_of(c, query.split);
-  const auto [table, columns, names] = read_csv_file(c, query.split, nullptr);
+  const auto [table, columns, names] = read_csv_file(c, query.split, nullptr, query.binary_labels);
+  if (table.label_words > 0) return "";
   if (!c.exclude.empty() || !c.inputs.empty() || !c.class_names.empty())
     return torch_of_columns(c, table, columns, path);
   return fmt::format(

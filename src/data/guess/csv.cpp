@@ -211,14 +211,27 @@ std::string names_of(const CsvHead& head, std::span<const size_t> columns) {
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
+// Whether a column's texts are words for 1 and 0: True and False, yes and no.
+bool has_label_words(const ColumnProfile& column) {
+  return column.kind() == Kind::texts && column.whole() &&
+         std::ranges::all_of(column.words(), [](const auto& word) {
+           return parse_csv_label(word.first).has_value();
+         });
+}
+
 void add_several_targets(DataGuess& g, const Columns& t, const std::string& path, bool drops) {
   std::vector<std::string> references;
+  // Words for labels are read only if all targets are labels.
+  const bool labels = std::ranges::all_of(t.targets, [&](size_t i) {
+    const ColumnProfile& c = t.profiles[i];
+    return has_label_words(c) || (c.kind() == Kind::numbers && c.whole() && c.different() <= 2);
+  });
   for (const size_t i : t.targets) {
     check_target(t.profiles[i], path, drops);
-    if (t.profiles[i].kind() != Kind::numbers)
+    if (t.profiles[i].kind() != Kind::numbers && !labels)
       fail(Fault::data,
            "{}: the target column '{}' holds texts, such as {}; several targets must be columns of "
-           "numbers, and of 0 and 1 for labels",
+           "numbers, and of 0 and 1, True and False, or yes and no for labels",
            path, t.profiles[i].name(), t.profiles[i].first_word());
     references.push_back(t.head.reference(i));
   }

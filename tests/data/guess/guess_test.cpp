@@ -5,6 +5,7 @@
 #include "../folder.h"
 #include "base/units.h"
 #include "data/readers/image.h"
+#include "data/tables.h"
 #include "paths.h"
 
 namespace dpt {
@@ -213,6 +214,20 @@ TEST_CASE("several targets, and columns of one name") {
   CHECK(guess_text(table("b,a,b\n", 40, line), "0") ==
         "path=t.csv, targets=\"0\", classes=5, standardize=true");
   CHECK(has(why_not(table("b,a,b\n", 40, line), "b"), "has 2 columns 'b': 0, 2, counted from 0"));
+}
+
+TEST_CASE("several targets of True and False, or yes and no, are labels") {
+  const auto line = [](int i) {
+    return std::to_string(i * 7 % 5) + "," + (i % 2 == 0 ? "True" : "False") + "," +
+           (i % 3 == 0 ? "no" : "yes") + "," + std::to_string(i % 2);
+  };
+  const Folder folder;
+  const std::string csv = table("a,tea,mate,milk\n", 40, line);
+  const DataGuess g = guess_data({.path = folder.write("t.csv", csv), .target = "tea,mate,milk"});
+  CHECK(settings_text(g) == "path=t.csv, targets=[tea, mate, milk], standardize=true");
+  CHECK(values_of<float>(g.train.targets)[0] == 1);
+  CHECK(values_of<float>(g.train.targets)[1] == 0);
+  CHECK(has(why_not(csv, "a,tea"), "holds texts, such as 'True' on line 2"));
 }
 
 TEST_CASE("a header that looks like numbers is found, forced or denied, and doubts are told") {
