@@ -151,8 +151,10 @@ KeyTable<Csv> Csv::keys() {
                 "input columns of text, which become one number per value in the training part: "
                 "1 for the line's, 0 for others; auto: all that hold text")
       .choice("missing", &Csv::missing, {"error", "mean", "drop"},
-              "what happens to fields without a value (empty, NA, N/A, NaN, nan, null, NULL or "
-              "?): an error; the column's mean over the training part, and no category; or the "
+              "what happens to fields without a value (empty, ? or one of pandas' words: NA, N/A, "
+              "n/a, NaN, nan, -NaN, -nan, null, NULL, None, <NA>, #N/A, #N/A N/A, #NA, 1.#IND, "
+              "-1.#IND, 1.#QNAN, -1.#QNAN): an error; the column's mean over the training part, "
+              "and no category; or the "
               "line is left out")
       .optional("standardize", &Csv::standardize,
                 "whether input columns of numbers become (x - mean) / std, by the mean and "
