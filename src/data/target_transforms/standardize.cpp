@@ -35,9 +35,10 @@ size_t columns_of(const TensorDesc& sample) {
 TensorDesc infer(const std::any& settings, const TensorDesc& sample, int64_t /*classes*/) {
   const auto& n = std::any_cast<const Standardize&>(settings);
   if (sample.dtype != DType::f32)
-    fail(Fault::spec,
-         "target transform 'standardize' needs real numbers, but the targets are classes {}",
-         sample.shape.str());
+    fail(
+        Fault::spec,
+        "target transform 'standardize' needs real numbers, but the targets are classes; leave the "
+        "transform out, or read the targets as numbers (csv: leave `classes` out)");
   for (const std::vector<double>* values : {&n.mean, &n.std})
     if (values->size() != 1 && values->size() != columns_of(sample))
       fail(Fault::spec, "target transform 'standardize': '{}' has {}, but a target has {}",
