@@ -34,18 +34,44 @@ struct Columns {
   }
 };
 
+// The names in "a,b": one in quotes may have commas, and quotes written twice, as a field of a CSV.
+std::vector<std::string> names_in(const std::string& wanted) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at <= wanted.size();) {
+    std::string& name = out.emplace_back();
+    const size_t begin = wanted.find_first_not_of(' ', at);
+    if (begin == wanted.npos || wanted[begin] != '"') {
+      const size_t end = std::min(wanted.find(',', at), wanted.size());
+      name = wanted.substr(at, end - at);
+      at = end + 1;
+      continue;
+    }
+    for (at = begin + 1; at < wanted.size(); ++at) {
+      if (wanted[at] == '"' && (at + 1 == wanted.size() || wanted[at + 1] != '"')) break;
+      if (wanted[at] == '"') ++at;
+      name += wanted[at];
+    }
+    const size_t next = wanted.find_first_not_of(' ', std::min(at + 1, wanted.size()));
+    if (at >= wanted.size() || (next != wanted.npos && wanted[next] != ','))
+      fail(Fault::spec,
+           "--target {}: write a name with a comma in quotes, and commas between the names: "
+           "'\"a, b\",c'",
+           wanted);
+    at = next == wanted.npos ? wanted.size() + 1 : next + 1;
+  }
+  return out;
+}
+
 // "a,b": a column of this name, or columns with these.
 std::vector<size_t> target_columns(const CsvHead& head, const std::string& wanted,
                                    const std::string& path) {
   if (wanted.empty()) return {head.columns() - 1};
   std::vector<size_t> out;
   if (std::ranges::find(head.names, wanted) != head.names.end()) return {head.column(wanted, path)};
-  for (size_t at = 0; at <= wanted.size();) {
-    const size_t end = std::min(wanted.find(',', at), wanted.size());
-    out.push_back(head.column(wanted.substr(at, end - at), path));
+  for (const std::string& name : names_in(wanted)) {
+    out.push_back(head.column(name, path));
     if (std::ranges::count(out, out.back()) > 1)
       fail(Fault::spec, "--target names column '{}' twice", head.names[out.back()]);
-    at = end + 1;
   }
   return out;
 }

@@ -216,6 +216,24 @@ TEST_CASE("several targets, and columns of one name") {
   CHECK(has(why_not(table("b,a,b\n", 40, line), "b"), "has 2 columns 'b': 0, 2, counted from 0"));
 }
 
+TEST_CASE("a target in quotes may have commas in its name") {
+  const auto line = [](int i) {
+    return std::to_string(i * 7 % 5) + "," + std::to_string(i % 2) + "," + std::to_string(i % 3) +
+           ".5";
+  };
+  const std::string csv = table("a,\"price, net\",\"so-called \"\"c\"\"\"\n", 40, line);
+  CHECK(guess_text(csv, "price, net") ==
+        "path=t.csv, targets=\"price, net\", classes=2, standardize=true");
+  CHECK(guess_text(csv, "\"price, net\"") == guess_text(csv, "price, net"));
+  CHECK(guess_text(csv, "\"price, net\",a").starts_with("path=t.csv, targets=[\"price, net\", a]"));
+  CHECK(has(guess_text(csv, " \"price, net\" , \"so-called \"\"c\"\"\""), "so-called"));
+  const auto misspelt = [&](const std::string& target) {
+    return error_of(Fault::spec, [&] { guess_text(csv, target); });
+  };
+  CHECK(has(misspelt("\"price, net"), "write a name with a comma in quotes"));
+  CHECK(has(misspelt("\"price, net\"x"), "write a name with a comma in quotes"));
+}
+
 TEST_CASE("several targets of True and False, or yes and no, are labels") {
   const auto line = [](int i) {
     return std::to_string(i * 7 % 5) + "," + (i % 2 == 0 ? "True" : "False") + "," +
