@@ -167,6 +167,11 @@ bool names_index(std::string_view name) {
   return word || camel;
 }
 
+std::string same_value(const ColumnProfile& c) {
+  return c.missing() > 0 ? "it has the same value in all lines that have one"
+                         : "it has the same value in all lines";
+}
+
 // Why a column is no input; empty if it is one. rising: whether one of rising numbers may be.
 std::string why_left_out(const ColumnProfile& c, bool rising, const std::string& path) {
   constexpr size_t kMostRising = 10;  // so few lines may be in order by chance
@@ -184,6 +189,7 @@ std::string why_left_out(const ColumnProfile& c, bool rising, const std::string&
                          c.first_word());
     case Kind::numbers:
       if (names_index(c.name())) return "it is named as an index";
+      if (c.different() == 1) return same_value(c);
       return !rising && c.rises() && c.rows() > kMostRising
                  ? "its whole numbers rise from line to line, as those of an index do"
                  : "";
@@ -191,7 +197,7 @@ std::string why_left_out(const ColumnProfile& c, bool rising, const std::string&
       break;
   }
   if (names_index(c.name())) return "it is named as an index";
-  if (c.different() == 1) return "it has the same value in all lines";
+  if (c.different() == 1) return same_value(c);
   if (c.different() <= ColumnProfile::kFew && c.different() * 2 <= c.rows()) return "";
   return fmt::format("its {} different texts, such as {}, are too many for categories",
                      c.words().size() <= ColumnProfile::kMostWords

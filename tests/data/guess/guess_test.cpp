@@ -82,16 +82,18 @@ TEST_CASE("columns of few texts are categories, others are left out and named") 
   });
   const DataGuess g = guess_data({.path = folder.write("t.csv", csv)});
   CHECK(settings_text(g) ==
-        "path=t.csv, targets=t, classes=2, exclude=[id, city, name, \"none\"], categories=[color], "
+        "path=t.csv, targets=t, classes=2, exclude=[id, city, name, gap, \"none\"], "
+        "categories=[color], "
         "missing=mean, standardize=true");
   CHECK(notes(g, "column 'id' is left out: it is named as an index"));
   CHECK(notes(g, "'city' is left out: it has the same value in all lines"));
   CHECK(
       notes(g, "'name' is left out: its 40 different texts, such as 'n0' on line 2, are too many"));
   CHECK(notes(g, "'none' is left out: it has no value in any line"));
-  CHECK(notes(g, "inputs: 2 columns of numbers, 1 of texts"));
-  CHECK(notes(g, "2 values missing"));
-  CHECK(g.train.inputs.sample() == Shape{4});
+  CHECK(notes(g, "'gap' is left out: it has the same value in all lines that have one"));
+  CHECK(notes(g, "inputs: 1 column of numbers, 1 of texts"));
+  CHECK(notes(g, "1 value missing"));
+  CHECK(g.train.inputs.sample() == Shape{3});
 }
 
 TEST_CASE("what a CSV does not tell is an error with a remedy") {
@@ -266,7 +268,8 @@ TEST_CASE("a header that looks like numbers is found, forced or denied, and doub
 TEST_CASE("train.csv has test.csv beside it, if that has the target") {
   const Folder folder;
   const auto lines = [](const std::string& header) {
-    return table(header, 30, [](int i) { return "1.5," + std::to_string(i % 2); });
+    return table(header, 30,
+                 [](int i) { return std::to_string(i % 7) + ".5," + std::to_string(i % 2); });
   };
   const std::string train = folder.write("my_train.csv", lines("a,t\n"));
   folder.write("my_test.csv", lines("a,t\n"));
