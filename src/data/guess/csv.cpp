@@ -13,6 +13,7 @@
 #include "data/column_profile.h"
 #include "data/guess/csv_format.h"
 #include "data/guess/guess.h"
+#include "data/readers/csv_header.h"
 
 namespace dpt {
 namespace {
@@ -83,8 +84,7 @@ Columns scan(const std::string& path, const CsvFormat& format, const std::string
   scan_csv(path, format, [&](const CsvLine& line) {
     if (line.header) return true;
     if (line.fields.size() != t.profiles.size())
-      fail(Fault::data, "{}:{}:1: {}, where the first line has {}; correct the line, or delete it",
-           path, line.number, counted(line.fields.size(), "field"), t.profiles.size());
+      refuse_csv_line(path, line.number, line.fields, t.head.columns());
     for (size_t i = 0; i < t.profiles.size(); ++i) t.profiles[i].add(line.fields[i]);
     if (const std::string_view text = line.fields[t.targets[0]].text;
         t.targets.size() == 1 && t.target_texts.size() <= kMostClasses && !is_missing_csv(text))

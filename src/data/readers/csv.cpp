@@ -45,9 +45,7 @@ class Reader {
         if (table_.header) continue;
       }
       if (fields.size() != table_.columns())
-        fail(Fault::data,
-             "{}:{}:1: {}, where the first line has {}; correct the line, or delete it", path_,
-             records_.line(), counted(fields.size(), "field"), table_.columns());
+        refuse_csv_line(path_, records_.line(), fields, table_.columns());
       if (drops(fields)) continue;
       row.clear();
       for (size_t i = 0; i < fields.size(); ++i) row.push_back(value(fields[i], i));

@@ -382,6 +382,17 @@ TEST_CASE("csv: labels of 0 and 1 may be written True and False, or yes and no")
   CHECK(classes.class_names == std::vector<std::string>{"False", "True"});
 }
 
+TEST_CASE("csv: Excel's first line sep=; is skipped, or names the key") {
+  const Folder folder;
+  folder.write("t.csv", "sep=;\nx;y\n1;2\n3;4\n");
+  const std::string right = "{path: t.csv, delimiter: ';'}";
+  CHECK(all_of<float>(load("csv", right, Split::train, folder.path()).targets) ==
+        std::vector<float>{2, 4});
+  CHECK(torch_data_of("csv", right, Split::train, folder.path()).empty());
+  CHECK(has(error_of(Fault::data, [&] { load("csv", "t.csv", Split::train, folder.path()); }),
+            "the line `sep=;` says that ';' stands between two fields; write `delimiter: \";\"`"));
+}
+
 TEST_CASE("csv: Python lines") {
   const Folder folder;
   folder.write("t.csv", kText);

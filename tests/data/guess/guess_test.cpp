@@ -250,6 +250,31 @@ TEST_CASE("several targets of True and False, or yes and no, are labels") {
   CHECK(has(why_not(csv, "a,tea"), "holds texts, such as 'True' on line 2"));
 }
 
+TEST_CASE("lines above a table are named as the cause of errors") {
+  const std::string rows = "a,b,y\n1,2,0\n3,4,1\n5,6,0\n";
+  CHECK(has(why_not("# logger v2\n# SI\n" + rows),
+            "the first line has no , ; tab or | between two fields, but line 3 has; delete the "
+            "lines above it if they are comments"));
+  CHECK(
+      has(why_not("Report\n\n" + rows), "but line 3 has; delete the lines above it if they are a"));
+  CHECK(has(why_not("Quarterly report,,\n,,\n" + rows),
+            "t.csv:1:1: this line looks like a title, 'Quarterly report', since its other fields"));
+  CHECK(has(why_not(rows + "# end\n"),
+            "t.csv:5:1: 1 field, where the first line has 3; comments are not read: delete the "
+            "lines that begin with #"));
+  // Names that begin with #, and a column without a name.
+  CHECK(has(guess_text(table(
+                "#id,b,y\n", 40,
+                [](int i) { return "x," + std::to_string(i % 7) + ",2.5" + std::to_string(i); })),
+            "targets=\"y\""));
+}
+
+TEST_CASE("Excel's line sep=; names the delimiter and is no sample") {
+  const auto line = [](int i) { return std::to_string(i % 7) + ";" + std::to_string(i % 2); };
+  CHECK(guess_text(table("sep=;\na;t\n", 40, line)) ==
+        "path=t.csv, targets=t, classes=2, standardize=true, delimiter=\";\"");
+}
+
 TEST_CASE("a header that looks like numbers is found, forced or denied, and doubts are told") {
   const auto line = [](int i) {
     return std::to_string(i * 7 % 5) + ".5," + std::to_string(i % 3) + ".25," +
