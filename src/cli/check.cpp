@@ -69,6 +69,7 @@ void check_splits(const Spec& spec, Findings& found) {
   const auto& type = *static_cast<const DatasetType*>(spec.data.dataset.what);
   const auto& loss = *static_cast<const LossType*>(spec.loss.what);
   LoadQuery query{.folder = std::filesystem::path(spec.path).parent_path().string(),
+                  .binary_labels = has_binary_labels(loss),
                   .sizes_only = true};
   if (loss.ignore_index && spec.data.target_transforms.empty())
     query.ignore_index = loss.ignore_index(spec.loss.settings);

@@ -201,8 +201,10 @@ KeyTable<Csv> Csv::keys() {
                 "input columns of text, which become one number per value in the training part: "
                 "1 for the line's, 0 for others; auto: all that hold text")
       .choice("missing", &Csv::missing, {"error", "mean", "drop"},
-              "what happens to fields without a value (empty, NA, N/A, NaN, nan, null, NULL or "
-              "?): an error; the column's mean over the training part, and no category; or the "
+              "what happens to fields without a value (empty, ? or one of pandas' words: NA, N/A, "
+              "n/a, NaN, nan, -NaN, -nan, null, NULL, None, <NA>, #N/A, #N/A N/A, #NA, 1.#IND, "
+              "-1.#IND, 1.#QNAN, -1.#QNAN): an error; the column's mean over the training part, "
+              "and no category; or the "
               "line is left out")
       .optional("standardize", &Csv::standardize,
                 "whether input columns of numbers become (x - mean) / std, by the mean and "
@@ -254,7 +256,8 @@ CsvFormat format_of(const Csv& c) {
           .advise_keys = true};
 }
 
-CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training, bool fitted) {
+CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training, bool label_words,
+                      bool fitted) {
   const std::string& path = path_of(c, split);
   CsvFormat format = format_of(c);
   CsvFile out;
@@ -283,6 +286,7 @@ CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training, bool f
     for (const size_t i : category_columns(c, head, out.columns, format))
       format.text_columns.push_back({.column = i});
   }
+  format.label_words = label_words && !c.has_classes();
   out.class_names = c.class_names;
   const bool of_run = fitted && c.has_classes() && !training->class_names.empty();
   if (of_run || (c.auto_classes && training != nullptr)) out.class_names = training->class_names;

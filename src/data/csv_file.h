@@ -54,9 +54,11 @@ struct CsvFile {
   std::vector<std::string> class_names;
 };
 // Reads the input and target columns. training: the training set, which then decides about
-// categories and classes; null: the file's texts do. fitted: it is that of a trained run, as in
-// LoadQuery, whose columns are read. Throws Error{data}.
-CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training, bool fitted = false);
+// categories and classes; null: the file's texts do. label_words: CsvFormat's, if targets are
+// numbers. fitted: the training set is that of a trained run, as in LoadQuery, whose columns are
+// read. Throws Error{data}.
+CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training, bool label_words,
+                      bool fitted);
 
 // The columns of another file than the training file, and what is known of that: its columns, by
 // `head`, and which of them are used.

@@ -105,6 +105,8 @@ struct LoadQuery {
   Split split = Split::train;
   std::string folder{};  // the spec's folder; data sets given by name are looked for beside it
   std::optional<int64_t> ignore_index{};  // the label that the loss ignores
+  // Targets are labels of 0 and 1: text tables may have words for them, such as True and False.
+  bool binary_labels = false;
   // The numbers of the samples that are trained on, of so many; none given: all. Statistics of a
   // data set are those of these samples.
   std::function<std::vector<uint32_t>(int64_t samples)> trained{};
@@ -209,6 +211,9 @@ struct TargetTransformType : RegistryEntry {
   // For predictions: turns values of one sample, of the type and shape that infer() returned, into
   // what they were before. Null: they stay as they are.
   void (*undo)(const std::any& settings, const TensorView& target) = nullptr;
+  // Units before the transform in one unit after it, for each element of the target that infer()
+  // returned: how differences are scaled back. Null: 1 for each.
+  std::vector<double> (*units)(const std::any& settings, const TensorDesc& target) = nullptr;
   std::string (*torch)(const std::any& settings, int64_t classes) = nullptr;  // "y = ..."
 };
 

@@ -30,7 +30,8 @@ LoadQuery query_of(const Spec& spec, Split split, const Dataset* fitted) {
   LoadQuery out{.split = split,
                 .folder = fs::path(spec.path).parent_path().string(),
                 .training_set = fitted,
-                .fitted = fitted != nullptr};
+                .fitted = fitted != nullptr,
+                .binary_labels = has_binary_labels(type_of<LossType>(spec.loss))};
   if (spec.data.limit > 0)
     out.trained = [limit = spec.data.limit](int64_t samples) {
       std::vector<uint32_t> rows(static_cast<size_t>(std::min(samples, limit)));

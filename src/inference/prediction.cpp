@@ -14,7 +14,7 @@ namespace dpt {
 namespace {
 
 constexpr int64_t kMostValues = 64;
-constexpr int kShownDigits = 6, kShownProbability = 4;  // on a terminal
+constexpr int kShownDigits = 7, kShownProbability = 4;  // on a terminal
 
 // The most probable class first, NaN before all, and of equal scores the lower class: the first one
 // is PyTorch's argmax.
@@ -33,6 +33,13 @@ Json exact_number(double x) {
   const std::string text = exact_text(x);
   if (std::isfinite(x)) std::from_chars(text.data(), text.data() + text.size(), out);
   return Json::rounded(out, kDigits);
+}
+
+// For a terminal: all digits that a float32 has, and large numbers, such as prices, in full.
+std::string shown_number(double x) {
+  constexpr double kWhole = 1e7, kLargest = 1e15;
+  return std::abs(x) >= kWhole && std::abs(x) < kLargest ? fmt::format("{:.0f}", x)
+                                                         : fmt::format("{:.{}g}", x, kShownDigits);
 }
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -228,7 +235,7 @@ std::vector<std::string> PredictionTable::cells(std::span<const float> output, b
   std::vector<std::string> out;
   if (shown_ == Shown::values) {
     for (const float x : values(output))
-      out.push_back(exact ? fmt::format("{}", x) : fmt::format("{:.{}g}", x, kShownDigits));
+      out.push_back(exact ? fmt::format("{}", x) : shown_number(x));
     return out;
   }
   if (shown_ == Shown::labels) {
@@ -242,7 +249,7 @@ std::vector<std::string> PredictionTable::cells(std::span<const float> output, b
     out.push_back(class_name(r.index));
     out.push_back(exact         ? exact_text(r.score)
                   : probability ? fmt::format("{:.{}f}", r.score, kShownProbability)
-                                : fmt::format("{:.{}g}", r.score, kShownDigits));
+                                : shown_number(r.score));
   }
   return out;
 }

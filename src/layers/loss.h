@@ -47,6 +47,7 @@ struct LossType : RegistryEntry {
   // The outputs estimate the targets, which are numbers, so mae and r2 can be computed.
   bool estimates = false;
   OutputKind outputs = OutputKind::values;
+  bool signs = false;  // labels are -1 and 1, not 0 and 1
   // Whether the loss is the mean negative log-likelihood of the target classes, whose exponential
   // is the perplexity. Null: it is not.
   bool (*mean_likelihood)(const std::any& settings) = nullptr;
@@ -78,6 +79,8 @@ struct LossType : RegistryEntry {
 inline bool has_labels(const LossType& loss) {
   return loss.outputs == OutputKind::logits || loss.outputs == OutputKind::probabilities;
 }
+// Whether these are 0 and 1, for which a file may have words: True and False.
+inline bool has_binary_labels(const LossType& loss) { return has_labels(loss) && !loss.signs; }
 
 std::span<const LossType> loss_table();  // generated from layers/losses/meson.build
 std::vector<const RegistryEntry*> loss_registry();

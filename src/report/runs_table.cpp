@@ -76,7 +76,9 @@ std::vector<TextColumn> text_columns(const RunsTable& table) {
                  .right = !r.text,
                  .rank = r.rank,
                  .name = r.name,
-                 .cut = r.name == "note" ? TextColumn::Cut::end : TextColumn::Cut::never};
+                 .cut = r.name == "note" ? TextColumn::Cut::end : TextColumn::Cut::never,
+                 // "best" alone would be read as that of another metric.
+                 .with = r.title == "best" ? std::string(without_best(r.name)) : ""};
     std::set<std::string> different;
     for (const RunRow& row : table.rows) {
       const std::string shown = result_text(row.run, r.name);

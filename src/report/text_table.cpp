@@ -72,8 +72,12 @@ std::vector<std::string> fit_columns(std::vector<TextColumn>& columns, size_t wi
       if (path->cut == TextColumn::Cut::front) shorten(*path, excess());
       break;
     }
-    out.push_back(last->name);
+    const std::string name = last->name;
+    out.push_back(name);
     columns.erase(last);
+    for (const TextColumn& c : columns)
+      if (c.with == name) out.push_back(c.name);
+    std::erase_if(columns, [&](const TextColumn& c) { return c.with == name; });
   }
   return out;
 }

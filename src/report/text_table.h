@@ -16,6 +16,7 @@ struct TextColumn {
   int rank = 0;        // the column with the highest rank is left out first; 0 or less: never
   std::string name{};  // under which it is listed when it is left out
   Cut cut = Cut::never;
+  std::string with{};  // the name of a column without which this one is left out; empty: none
 
   size_t width() const;
 };

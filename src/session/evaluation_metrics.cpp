@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -71,6 +72,32 @@ bool any_by_class(const std::vector<std::string>& names) {
   });
 }
 
+// log(exp(a) + exp(b))
+double log_add(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return std::nan("");
+  const double high = std::max(a, b), low = std::min(a, b);
+  if (std::isinf(high) || std::isinf(low)) return high;
+  return high + std::log1p(std::exp(low - high));
+}
+
+// The logarithms of p / (1 - p) for the probabilities p that softmax makes of scores or of
+// log-probabilities. Their order is that of p, but they do not all become 1 where p does. For two
+// classes they are differences of the scores, without rounding by exp and log.
+void log_odds(std::span<const float> scores, std::vector<double>& others, std::span<float> out) {
+  const size_t classes = scores.size();
+  constexpr double kNone = -std::numeric_limits<double>::infinity();
+  others.assign(classes, kNone);
+  double before = kNone, after = kNone;  // the sums over the classes before c, and after it
+  for (size_t c = 0; c < classes; ++c) {
+    others[c] = before;
+    before = log_add(before, static_cast<double>(scores[c]));
+  }
+  for (size_t c = classes; c-- > 0;) {
+    out[c] = static_cast<float>(static_cast<double>(scores[c]) - log_add(others[c], after));
+    after = log_add(after, static_cast<double>(scores[c]));
+  }
+}
+
 }  // namespace
 
 EvaluationMetrics::EvaluationMetrics(Settings settings)
@@ -84,12 +111,19 @@ EvaluationMetrics::EvaluationMetrics(Settings settings)
       of_columns_(of_classes_) {
   const auto classes = static_cast<size_t>(settings_.classes);
   if (by_class_) of_columns_ += matrix_ ? classes * classes : 3 * classes;
-  if (!tops_.empty() || by_class_ || numbers_)
+  if (by_labels()) {
+    size_ = labels_.size();
+    return;
+  }
+  if (!tops_.empty() || by_class_ || numbers_ || labels_.labels() > 0)
     size_ = of_columns_ + (numbers_ ? kPerColumn * settings_.origin.size() : 0);
-  if (labels_.labels() > 0) size_ = labels_.size();
+  of_labels_ = size_;
+  size_ += labels_.size();
 }
 
-size_t EvaluationMetrics::summed() const { return labels_.labels() > 0 ? labels_.summed() : size_; }
+size_t EvaluationMetrics::summed() const {
+  return labels_.labels() > 0 ? of_labels_ + labels_.summed() : size_;
+}
 
 bool EvaluationMetrics::has(std::string_view name) const {
   return std::ranges::find(settings_.names, name) != settings_.names.end();
@@ -99,12 +133,12 @@ void EvaluationMetrics::add(const TensorView& output, const TensorView& target,
                             std::span<double> shard) const {
   std::vector<float> of_output, of_target;
   const std::span<const float> y = plain_floats(output, of_output);
-  if (labels_.labels() > 0)
-    return labels_.add(y, output.desc.shape, plain_floats(target, of_target), shard);
+  if (by_labels()) return labels_.add(y, output.desc.shape, plain_floats(target, of_target), shard);
   if (numbers_) return add_numbers(y, plain_floats(target, of_target), shard);
   const std::span<const int32_t> targets(reinterpret_cast<const int32_t*>(target.data),
                                          static_cast<size_t>(target.desc.shape.elements()));
   add_classes(y, output.desc.shape, targets, shard);
+  if (labels_.labels() > 0) add_class_scores(y, output.desc.shape, targets, shard);
 }
 
 void EvaluationMetrics::add_classes(std::span<const float> output, const Shape& shape,
@@ -138,6 +172,29 @@ void EvaluationMetrics::add_classes(std::span<const float> output, const Shape& 
   }
 }
 
+void EvaluationMetrics::add_class_scores(std::span<const float> output, const Shape& shape,
+                                         std::span<const int32_t> targets,
+                                         std::span<double> shard) const {
+  const auto classes = static_cast<size_t>(settings_.classes);
+  const auto labels = static_cast<size_t>(labels_.labels());
+  const size_t first_label = classes - labels;  // class 1 alone of two
+  const auto inner = static_cast<size_t>(shape.tail(settings_.class_dim + 1).elements());
+  std::vector<float> scores(classes), odds(classes), kept, actual;
+  std::vector<double> others;
+  for (size_t position = 0; position < targets.size(); ++position) {
+    if (targets[position] == settings_.ignore_index) continue;
+    const size_t first = position / inner * classes * inner + position % inner;
+    for (size_t c = 0; c < classes; ++c) scores[c] = output[first + c * inner];
+    log_odds(scores, others, odds);
+    for (size_t c = first_label; c < classes; ++c) {
+      kept.push_back(odds[c]);
+      actual.push_back(std::cmp_equal(targets[position], c) ? 1 : 0);
+    }
+  }
+  const auto counted = static_cast<int64_t>(kept.size() / labels);
+  labels_.add(kept, {counted, labels_.labels()}, actual, shard.subspan(of_labels_));
+}
+
 void EvaluationMetrics::add_numbers(std::span<const float> output, std::span<const float> targets,
                                     std::span<double> sums) const {
   const size_t columns = settings_.origin.size();
@@ -155,7 +212,7 @@ void EvaluationMetrics::add_numbers(std::span<const float> output, std::span<con
 }
 
 LabelCounts EvaluationMetrics::counts_of(std::span<const double> sums, int64_t which) const {
-  if (labels_.labels() > 0) return labels_.counts(sums, which);
+  if (by_labels()) return labels_.counts(sums, which);
   const auto classes = static_cast<size_t>(settings_.classes), c = static_cast<size_t>(which);
   const std::span<const double> counts = sums.subspan(of_classes_);
   LabelCounts out{.all = sums[0]};
@@ -188,8 +245,14 @@ double EvaluationMetrics::mean_over_classes(std::string_view metric,
 
 double EvaluationMetrics::of_label(std::string_view metric, int64_t label,
                                    std::span<const double> sums, Shards shards) const {
-  if (metric != "auc") return counts_of(sums, label).value(metric);
-  return labels_.auc(shards.empty() ? Shards(&sums, 1) : shards, label);
+  return metric == "auc" ? auc(label, sums, shards) : counts_of(sums, label).value(metric);
+}
+
+double EvaluationMetrics::auc(int64_t label, std::span<const double> sums, Shards shards) const {
+  std::vector<std::span<const double>> scores;
+  for (const std::span<const double> shard : shards.empty() ? Shards(&sums, 1) : shards)
+    scores.push_back(shard.subspan(of_labels_));
+  return labels_.auc(scores, label);
 }
 
 // The mean over all labels, as scikit-learn's average="macro"; of auc over the labels that have
@@ -211,14 +274,27 @@ double EvaluationMetrics::by_name(std::string_view name, std::span<const double>
                                   Shards shards) const {
   const std::string_view metric = without_label(name);
   if (metric == name)
-    return labels_.labels() > 0 ? mean_over_labels(metric, sums, shards)
-                                : mean_over_classes(metric, sums);
+    return by_labels() || metric == "auc" ? mean_over_labels(metric, sums, shards)
+                                          : mean_over_classes(metric, sums);
   const int64_t count = std::max(labels_.labels(), settings_.classes);
+  // Two classes have the same area, since each has the other's scores in reverse order.
+  const bool pair = settings_.classes == 2 && metric == "auc";
   for (int64_t l = 0; l < count; ++l)
     if (label_name(settings_.label_names, l) == dpt::label_of(name))
-      return of_label(metric, l, sums, shards);
+      return of_label(metric, pair ? 0 : l, sums, shards);
   require(false, "metrics of labels that there are");
   return 0;
+}
+
+// scikit-learn's mean_absolute_error of the data's own values: the mean over the columns, each in
+// its units.
+double EvaluationMetrics::mae(std::span<const double> sums) const {
+  const size_t columns = settings_.origin.size();
+  double total = 0;
+  for (size_t c = 0; c < columns; ++c)
+    total +=
+        sums[of_columns_ + kPerColumn * c] * (settings_.units.empty() ? 1 : settings_.units[c]);
+  return total / (sums[0] * static_cast<double>(columns));
 }
 
 // scikit-learn's r2_score: the mean over the columns. A column whose targets are all equal has 1 if
@@ -246,17 +322,14 @@ std::vector<NamedValue> EvaluationMetrics::values(std::span<const double> sums, 
     if (const int64_t k = top_k(name); k > 0) {
       const auto at = static_cast<size_t>(std::ranges::find(tops_, k) - tops_.begin());
       out.push_back({name, sums[of_tops_ + at] / sums[0]});
-    } else if (name == "accuracy" && labels_.labels() == 0) {
+    } else if (name == "accuracy" && !by_labels()) {
       continue;
     } else if (is_count_metric(without_label(name)) || without_label(name) == "auc") {
       out.push_back({name, by_name(name, sums, shards)});
     } else if (name == "perplexity") {
       out.push_back({name, std::exp(loss)});
     } else if (name == "mae") {
-      double total = 0;
-      for (size_t c = 0; c < settings_.origin.size(); ++c)
-        total += sums[of_columns_ + kPerColumn * c];
-      out.push_back({name, total / (sums[0] * static_cast<double>(settings_.origin.size()))});
+      out.push_back({name, mae(sums)});
     } else if (name == "r2") {
       out.push_back({name, r2(sums)});
     }
@@ -267,7 +340,7 @@ std::vector<NamedValue> EvaluationMetrics::values(std::span<const double> sums, 
 std::vector<NamedValue> EvaluationMetrics::by_label(std::span<const double> sums,
                                                     Shards shards) const {
   std::vector<NamedValue> out;
-  if (labels_.labels() < 2 || labels_.labels() > kMostByLabel) return out;
+  if (!by_labels() || labels_.labels() < 2 || labels_.labels() > kMostByLabel) return out;
   for (const std::string& name : settings_.names)
     if (is_count_metric(name) || name == "auc")
       for (int64_t l = 0; l < labels_.labels(); ++l)

@@ -39,7 +39,13 @@ class EvaluationMetrics {
     // Of other losses: the first target of the set, [elements of a sample]. Sums of squares are
     // taken around it, so that they do not cancel.
     std::vector<float> origin;
-    LabelMetrics::Settings labels;  // of losses whose targets are 0 or 1; else no labels
+    // Units of the data in one unit of the targets, [elements of a sample], in which `mae` is
+    // given. Empty: 1 for each.
+    std::vector<double> units;
+    // Of losses whose targets are 0 or 1: their labels. Of losses over classes, if `auc` is wanted:
+    // the scores that are kept, one a target for two classes (that of class 1), else one for each
+    // class against the others. Else no labels.
+    LabelMetrics::Settings labels;
     // Of the classes or labels; empty: they have numbers.
     std::vector<std::string> label_names;
   };
@@ -71,23 +77,28 @@ class EvaluationMetrics {
  private:
   void add_classes(std::span<const float> output, const Shape& shape,
                    std::span<const int32_t> targets, std::span<double> sums) const;
+  void add_class_scores(std::span<const float> output, const Shape& shape,
+                        std::span<const int32_t> targets, std::span<double> shard) const;
   void add_numbers(std::span<const float> output, std::span<const float> targets,
                    std::span<double> sums) const;
+  bool by_labels() const { return labels_.labels() > 0 && settings_.classes == 0; }
   LabelCounts counts_of(std::span<const double> sums, int64_t which) const;
   double mean_over_classes(std::string_view metric, std::span<const double> sums) const;
   double of_label(std::string_view metric, int64_t label, std::span<const double> sums,
                   Shards shards) const;
   double mean_over_labels(std::string_view metric, std::span<const double> sums,
                           Shards shards) const;
+  double auc(int64_t label, std::span<const double> sums, Shards shards) const;
   double by_name(std::string_view name, std::span<const double> sums, Shards shards) const;
+  double mae(std::span<const double> sums) const;
   double r2(std::span<const double> sums) const;
 
   Settings settings_;
-  LabelMetrics labels_;
+  LabelMetrics labels_;        // of classes: only for auc
   std::vector<int64_t> tops_;  // each K of the metrics topK
   bool matrix_ = false, by_class_ = false, numbers_ = false;
   // Where the sums of each kind begin. The first one counts targets, or samples.
-  size_t of_tops_ = 1, of_classes_ = 1, of_columns_ = 1, size_ = 0;
+  size_t of_tops_ = 1, of_classes_ = 1, of_columns_ = 1, of_labels_ = 0, size_ = 0;
 };
 
 // What the session's evaluations compute: `evaluate.metrics` and what `save.best` and `early_stop`

@@ -92,6 +92,7 @@ class DataLoading {
         loss_(*settings.loss),
         asked_(query.evaluates),
         query_{.folder = std::filesystem::path(spec_.path).parent_path().string(),
+               .binary_labels = has_binary_labels(loss_),
                .sizes_only = query.sizes_only} {
     if (query.fitted) fitted_ = fitted_by(*query.fitted);
     if (loss_.ignore_index && spec_.data.target_transforms.empty() && !mixes(spec_.data.transforms))

@@ -69,6 +69,15 @@ std::string unknown_label(std::string_view metric, const EvaluationMetrics::Sett
                      shown < names.size() ? ", ..." : "");
 }
 
+// Why auc cannot keep its scores; empty: it can.
+std::string too_many_scores(const EvaluationMetrics::Settings& found) {
+  if (found.labels.positions * found.labels.labels <= kMostScores) return "";
+  return fmt::format(
+      "auc keeps every output of an evaluation, which are too many here: at most {} are possible "
+      "for each worker; leave out auc, or evaluate fewer samples",
+      kMostScores);
+}
+
 std::string misfit_of_labels(std::string_view metric, const std::string& loss,
                              const EvaluationMetrics::Settings& found) {
   const std::string_view mean = without_label(metric);
@@ -77,12 +86,21 @@ std::string misfit_of_labels(std::string_view metric, const std::string& loss,
         "{} needs class targets and a loss such as cross_entropy; for {} there are accuracy, "
         "precision, recall, f1 and auc",
         metric, loss);
-  if (mean == "auc" && found.labels.positions * found.labels.labels > kMostScores)
+  const std::string problem = mean == "auc" ? too_many_scores(found) : "";
+  return problem.empty() ? unknown_label(metric, found) : problem;
+}
+
+// Of a loss over classes.
+std::string misfit_of_auc(std::string_view metric, const RunSettings& settings,
+                          const EvaluationMetrics::Settings& found) {
+  if (found.classes > 2 && settings.loss->outputs == OutputKind::values)
     return fmt::format(
-        "auc keeps every output of an evaluation, which are too many here: at most {} are possible "
-        "for each worker; leave out auc, or evaluate fewer samples",
-        kMostScores);
-  return unknown_label(metric, found);
+        "{} of more than two classes needs a loss that trains probabilities, such as "
+        "cross_entropy, not {}",
+        metric, settings.loss->name);
+  if (found.classes < 2) return fmt::format("{} needs at least two classes", metric);
+  const std::string problem = too_many_scores(found);
+  return problem.empty() ? unknown_label(metric, found) : problem;
 }
 
 // Why the metric does not fit the loss or the data; empty if it does. found: of the loss.
@@ -95,16 +113,13 @@ std::string misfit(const RunSettings& settings, const SessionData& data, std::st
                : fmt::format("{} is for losses that compare numbers, such as mse_loss, not for {}",
                              metric, loss);
   if (has_labels(*settings.loss)) return misfit_of_labels(metric, loss, found);
-  if (without_label(metric) == "auc")
-    return fmt::format(
-        "{} needs targets that are 0 or 1 and a loss such as bce_with_logits_loss, not {}", metric,
-        loss);
   if (!by_classes(settings, data))
     return fmt::format("{} needs class targets and a loss such as cross_entropy{}{}", metric,
-                       is_count_metric(without_label(metric))
+                       is_count_metric(without_label(metric)) || without_label(metric) == "auc"
                            ? ", or targets that are 0 or 1 and a loss such as bce_with_logits_loss"
                            : "",
                        settings.loss->classes ? "; here the targets are numbers" : "");
+  if (without_label(metric) == "auc") return misfit_of_auc(metric, settings, found);
   if (metric == "perplexity" && !(settings.loss->mean_likelihood &&
                                   settings.loss->mean_likelihood(settings.spec.loss.settings)))
     return fmt::format(
@@ -134,6 +149,14 @@ int64_t most_samples(const BatchPartitioner& batches) {
   return samples.empty() ? 0 : std::ranges::max(samples);
 }
 
+// The scores of classes that auc keeps.
+LabelMetrics::Settings scores_of(const EvaluationMetrics::Settings& found, const Shape& output,
+                                 const BatchPartitioner& batches) {
+  return {.labels = found.classes == 2 ? 1 : found.classes,
+          .positions = most_samples(batches) * output.tail(1).elements() /
+                       std::max<int64_t>(found.classes, 1)};
+}
+
 LabelMetrics::Settings labels_of(const LossType& loss, const Shape& output, bool keeps_scores,
                                  const BatchPartitioner& batches) {
   LabelMetrics::Settings out;
@@ -158,6 +181,19 @@ std::vector<float> first_target(const SessionData& data) {
   std::vector<float> out(static_cast<size_t>(data.test_loader->target().shape.elements()));
   const uint32_t first = data.test_rows.empty() ? 0 : data.test_rows.front();
   if (data.test->made) data.test_loader->targets(std::span(&first, 1), out.data());
+  return out;
+}
+
+// Units of the data in one unit of the targets, for each element of a sample. Empty: 1 for each.
+std::vector<double> units_of(const DataSpec& spec, const TensorDesc& target) {
+  std::vector<double> out;
+  for (const Choice& t : spec.target_transforms) {
+    const auto units = static_cast<const TargetTransformType*>(t.what)->units;
+    if (units == nullptr) continue;
+    out.resize(static_cast<size_t>(target.shape.elements()), 1);
+    const std::vector<double> own = units(t.settings, target);
+    for (size_t i = 0; i < out.size(); ++i) out[i] *= own[i];
+  }
   return out;
 }
 
@@ -205,9 +241,10 @@ EvaluationMetrics metrics_of(const RunSettings& settings, const SessionData& dat
     out.label_names = label_names(data, out.classes);
   }
   const std::vector<Located<std::string>> metrics = wanted(settings, data);
+  const bool auc = std::ranges::any_of(
+      metrics, [](const auto& metric) { return without_label(metric.value) == "auc"; });
+  if (out.classes > 0 && auc) out.labels = scores_of(out, output, *batches.test);
   if (has_labels(*settings.loss)) {
-    const bool auc = std::ranges::any_of(
-        metrics, [](const auto& metric) { return without_label(metric.value) == "auc"; });
     out.labels = labels_of(*settings.loss, output, auc, *batches.test);
     out.label_names = label_names(data, out.labels.labels);
   }
@@ -218,7 +255,10 @@ EvaluationMetrics metrics_of(const RunSettings& settings, const SessionData& dat
     out.names.push_back(metric.value);
   }
   if (!d.ok()) return {};
-  if (settings.loss->estimates) out.origin = first_target(data);
+  if (settings.loss->estimates) {
+    out.origin = first_target(data);
+    out.units = units_of(settings.spec.data, data.test_loader->target());
+  }
   return EvaluationMetrics(std::move(out));
 }
 

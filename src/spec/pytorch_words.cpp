@@ -26,8 +26,8 @@ constexpr std::string_view kDice =
 constexpr std::string_view kLoop =
     "dptrain has the training loop; `dptrain export SPEC --to torch` writes it as a program";
 constexpr std::string_view kMetrics =
-    "list metrics in `evaluate: {metrics: [accuracy, precision, recall, f1]}`; for targets of 0 "
-    "and 1, with bce_with_logits_loss, also auc; test.f1.LABEL is that of one label";
+    "list metrics in `evaluate: {metrics: [accuracy, precision, recall, f1, auc]}`; test.f1.LABEL "
+    "is that of one class or label";
 constexpr Advice kAdvice[] = {
     {"multiclassf1score", kMetrics},
     {"multilabelf1score", kMetrics},

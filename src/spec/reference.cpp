@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "spec/language.h"
+#include "spec/metric_name.h"
 #include "spec/model.h"
 #include "spec/pytorch_words.h"
 #include "spec/schema.h"
@@ -321,6 +322,40 @@ bool has_word(std::string_view text, std::string_view name) {
   return false;
 }
 
+struct MetricDoc {
+  std::string_view name, text;
+};
+constexpr MetricDoc kMetricDocs[] = {
+    {"accuracy", "targets whose class has the highest score; of labels, the share predicted right"},
+    {"top5", "targets among the 5 highest scores; also with another number"},
+    {"precision",
+     "of what is predicted to be of a class or label, the share that is; mean over all"},
+    {"recall", "of what is of a class or label, the share predicted to be; mean over all"},
+    {"f1", "2 precision recall / (precision + recall), mean over all classes or labels"},
+    {"auc",
+     "area under the ROC curve: of two classes by the probability of class 1, of more the "
+     "mean over each class against the others, of labels the mean over them"},
+    {"confusion_matrix", "a file: actual classes in rows, predicted ones in columns"},
+    {"perplexity", "exponential of the mean cross entropy"},
+    {"mae", "mean absolute error, in the units of the targets in the data"},
+    {"r2", "coefficient of determination, mean over the target columns"},
+};
+
+// A metric in any capitals, or the one of a class or label: f1.cat.
+std::string explain_metric(std::string_view word) {
+  std::string name(word);
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  name = without_label(name);
+  for (const MetricDoc& m : kMetricDocs)
+    if (name == m.name || (top_k(name) > 0 && m.name == "top5"))
+      return fmt::format(
+          "metric '{}': {}\n  needs an evaluation; for `save.best` and `early_stop`, too: "
+          "docs/validation.md\n  example:\n    evaluate: {{metrics: [{}]}}\n",
+          m.name, m.text, m.name);
+  return "";
+}
+
 // What a word of PyTorch is called here: advice, and all that names it as its equivalent.
 std::string explain_pytorch(const Registries& v, std::string_view word) {
   const std::string_view path = word.substr(0, word.find('('));
@@ -372,6 +407,7 @@ std::string explain(const Registries& v, std::string_view word) {
   for (const KeyLocation& p : all_keys(v))
     if (p.key.name == word || p.path == word) explain_key(v, p.key, p.in, out);
   explain_settings(v, word, out);
+  out += explain_metric(word);
   if (word == "residual")
     out += "'residual': the sum of two lists of layers\n" + lines(residual_keys());
   return out.empty() ? explain_pytorch(v, word) : out;
@@ -380,6 +416,7 @@ std::string explain(const Registries& v, std::string_view word) {
 std::vector<std::string> known_words(const Registries& v) {
   const std::vector<KeyLocation> keys = all_keys(v);
   std::vector<std::string> known = {"residual"};
+  for (const MetricDoc& m : kMetricDocs) known.emplace_back(m.name);
   std::set<std::string_view> settings;
   for (const RegistryInfo& w : registry_infos())
     for (const RegistryEntry* n : registry_of(v, w.list)) {

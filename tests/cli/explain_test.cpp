@@ -32,6 +32,25 @@ TEST_CASE("explain knows every word of PyTorch in docs/from-pytorch.md") {
   CHECK(words > 40);
 }
 
+TEST_CASE("explain knows the metrics, in any capitals and of one label") {
+  for (const char* word : {"auc", "AUC", "auc.cat"})
+    CHECK(has(dptrain({"explain", word}).out, "metric 'auc': area under the ROC curve"));
+  for (const char* word : {"accuracy", "f1", "F1", "recall", "top5", "top3", "confusion_matrix",
+                           "perplexity", "mae", "r2"})
+    CHECK_MESSAGE(has(dptrain({"explain", word}).out, "metric '"), word);
+  const std::string precision = dptrain({"explain", "precision"}).out;  // a key, too
+  CHECK(has(precision, "metric 'precision'"));
+  CHECK(has(precision, "bf16"));
+}
+
+TEST_CASE("explain csv lists all words that stand for a missing value") {
+  const std::string text = dptrain({"explain", "csv"}).out;
+  for (const char* word :
+       {"#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+        "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "?"})
+    CHECK_MESSAGE(has(text, word), word);
+}
+
 TEST_CASE("explain names what a word of PyTorch is here") {
   const Finished loader = dptrain({"explain", "DataLoader"});
   CHECK(loader.code == 0);

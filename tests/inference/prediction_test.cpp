@@ -101,6 +101,18 @@ TEST_CASE("the scores of other losses") {
         "file,row,class,score\na,0,1,nan\n");
 }
 
+TEST_CASE("the table for terminals has enough digits to tell prices apart") {
+  const InputFiles three = files_of({{"a", 1}, {"b", 1}, {"c", 1}});
+  const LoadedText plain = spec_of("mse_loss");
+  const float outputs[] = {380909312, 0.1234567F, -1e20F};
+  const SampleForm form = values(1);
+  CHECK(PredictionTable(plain.spec, form, three, {1}, 1).text(outputs) ==
+        "file      value\n"
+        "a     380909312\n"
+        "b     0.1234567\n"
+        "c        -1e+20\n");
+}
+
 TEST_CASE("values in the units of the data") {
   const InputFiles two = files_of({{"a", 1}, {"b", 1}});
   const float outputs[] = {1, 2, 0.5, -1};

@@ -44,6 +44,15 @@ TEST_CASE("a narrow table cuts notes, then columns by rank, then beginnings of n
   CHECK(text(kColumns, 1) == text(kColumns, 40));
 }
 
+TEST_CASE("a column goes with the one that it belongs to") {
+  std::vector<TextColumn> columns = kColumns;
+  columns.push_back({.cells = {"best", "0.3", "-"}, .name = "best.left", .with = "left"});
+  const std::string narrow = text(columns, 50);
+  CHECK(!has(narrow, "best  "));
+  CHECK(has(narrow, "not shown, see --csv: left, best.left\n"));
+  CHECK(has(text(columns, 100), "best"));
+}
+
 TEST_CASE("what is left out is listed up to four names") {
   CHECK(left_out_text({}, 80).empty());
   CHECK(left_out_text({"a", "b", "c", "d", "e", "f"}, 80) ==

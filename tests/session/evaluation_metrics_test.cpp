@@ -181,6 +181,56 @@ TEST_CASE("mae and r2 are scikit-learn's, with targets far from 0, too") {
   }
 }
 
+TEST_CASE("mae is in the units of the data, each column's by its own standard deviation") {
+  std::vector<float> targets = {0, 1, -1, 1}, outputs = {0.5, 1, -1, 3};
+  const EvaluationMetrics metrics({.names = {"mae", "r2"}, .origin = {0, 1}, .units = {1000, 3}});
+  std::vector<double> sums(metrics.size());
+  metrics.add(view(DType::f32, {2, 2}, outputs), view(DType::f32, {2, 2}, targets), sums);
+  // The columns' mean errors are 0.25 and 1.
+  CHECK(value(metrics.values(sums, 0), "mae") == (0.25 * 1000 + 1 * 3) / 2);
+}
+
+TEST_CASE("a run gives the mae of standardized targets in the units of the file") {
+  // One target in thousands and one in hundredths, each by its own standard deviation; the net's
+  // outputs are 0, so that it predicts the means.
+  const Folder folder;
+  constexpr int kRows = 12;
+  constexpr double kPrice = 7000, kRate = 0.25;
+  std::string text = "a,price,rate\n";
+  double prices = 0, rates = 0;
+  for (int i = 0; i < kRows; ++i) {
+    const int price = 5000 + 200 * (i * 7 % kRows), rate = 10 + i * 5 % kRows;
+    text += fmt::format("{},{},0.{}\n", i, price, rate);
+    prices += std::abs(price - kPrice) / kRows;
+    rates += std::abs(rate / 100.0 - kRate) / kRows;
+  }
+  folder.write("rows.csv", text);
+  const std::string spec = fmt::format(R"(
+data:
+  dataset: {{csv: {{path: {0}/rows.csv, test_path: {0}/rows.csv, targets: [price, rate]}}}}
+  transforms: [{{scale: 0}}]
+  target_transforms: [{{standardize: {{mean: [7000, 0.25], std: [1500, 0.03]}}}}]
+  batch_size: 4
+model: [{{linear: {{out_features: 2, bias: false}}}}]
+loss: l1_loss
+optimizer: {{sgd: 0.1}}
+epochs: 1
+cores: 1
+evaluate: {{metrics: [mae]}}
+)",
+                                       folder.path());
+  const Ran ran = run_spec(spec);
+  REQUIRE_MESSAGE(ran.code == 0, ran.err);
+  const auto number = [&](const std::string& key) {
+    const size_t at = ran.metrics.find("\"" + key + "\": ");
+    REQUIRE_MESSAGE(at != ran.metrics.npos, ran.metrics);
+    return std::stod(ran.metrics.substr(at + key.size() + 4));
+  };
+  // Targets are rounded to float32 after the division, 2^-24 relative.
+  CHECK(number("test.mae") == doctest::Approx((prices + rates) / 2).epsilon(1e-6));
+  CHECK(number("test.loss") == doctest::Approx((prices / 1500 + rates / 0.03) / 2).epsilon(1e-6));
+}
+
 TEST_CASE("r2 of constant targets is 1 or 0, and of one sample undefined") {
   const auto r2 = [](std::vector<float> outputs, std::vector<float> targets) {
     const EvaluationMetrics metrics({.names = {"r2"}, .origin = {targets[0]}});

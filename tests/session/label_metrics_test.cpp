@@ -231,9 +231,100 @@ TEST_CASE("classes have precision and recall, and metrics of one class") {
     CHECK(metrics.by_label(sums).empty());
   }
   const auto error = [&](const std::string& word) { return run_spec(kFiveSteps, {word}).err; };
-  CHECK(has(error("evaluate.metrics=[auc]"), "auc needs targets that are 0 or 1"));
   CHECK(has(error("evaluate.metrics=[f1.77]"), "f1.77: there is no class '77'"));
   CHECK(has(error("evaluate.metrics=[accuracy.7]"), "write recall.7"));
+}
+
+TensorView classes_view(std::vector<int32_t>& targets) {
+  return {{DType::i32, {std::ssize(targets)}, Layout::plain},
+          reinterpret_cast<std::byte*>(targets.data())};
+}
+
+TEST_CASE("auc of two classes is that of the score of class 1") {
+  // z1 - z0 is -1, 2, 2, 5, 0.5; the targets equal those of labels.
+  std::vector<float> scores = {0, -1, 1, 3, -1, 1, 0, 5, 0, 0.5};
+  std::vector<int32_t> targets = {0, 1, 0, 1, 0};
+  const LabelValues labels = evaluated({-1, 2, 2, 5, 0.5}, {0, 1, 0, 1, 0}, 1, {5}, true);
+  for (const bool others : {false, true}) {
+    std::vector<std::string> names = {"auc", "auc.no", "auc.yes"};
+    if (others) names.insert(names.end(), {"f1", "top1", "confusion_matrix"});
+    const EvaluationMetrics metrics({.names = names,
+                                     .classes = 2,
+                                     .labels = {.labels = 1, .positions = 5},
+                                     .label_names = {"no", "yes"}});
+    std::vector<double> shard(metrics.size());
+    metrics.add(view({5, 2}, scores), classes_view(targets), shard);
+    const auto values = metrics.values(shard, 0);
+    for (const std::string name : {"auc", "auc.no", "auc.yes"})
+      CHECK(value(values, name) == value(labels.means, "auc"));
+    if (others) CHECK(value(values, "top1") == 0.6);
+    CHECK(metrics.by_label(shard).empty());
+  }
+}
+
+TEST_CASE("auc of several classes is the mean over each against the others") {
+  // The third and the second last sample have the same probability of class 2, 1 / (2 + e), which
+  // counts half. scikit-learn: y = [0, 1, 2, 2, 0, 1], p = softmax(z),
+  // roc_auc_score(y, p, multi_class="ovr", average="macro"), and roc_auc_score(y == c, p[:, c]).
+  std::vector<float> scores = {2, 1, 0, 0, 1, 3, 1, 1, 4, 3, 2, 2, 1, 2, 1, 0, 2, 5};
+  std::vector<int32_t> targets = {0, 1, 2, 2, 0, 1};
+  const EvaluationMetrics metrics({.names = {"auc", "auc.0", "auc.1", "auc.2"},
+                                   .classes = 3,
+                                   .labels = {.labels = 3, .positions = 6}});
+  std::vector<double> shard(metrics.size());
+  metrics.add(view({6, 3}, scores), classes_view(targets), shard);
+  const auto values = metrics.values(shard, 0);
+  CHECK(value(values, "auc.0") == 14.0 / 16);
+  CHECK(value(values, "auc.1") == 4.0 / 16);
+  CHECK(value(values, "auc.2") == 9.0 / 16);
+  CHECK(value(values, "auc") ==
+        doctest::Approx((14.0 / 16 + 4.0 / 16 + 9.0 / 16) / 3).epsilon(1e-15));
+}
+
+TEST_CASE("scores far from 0 keep their order where probabilities would be 1") {
+  std::vector<float> scores = {0, 100, 0, 200, 50, 0, 300, 0};
+  std::vector<int32_t> targets = {0, 1, 1, 0};
+  const EvaluationMetrics metrics(
+      {.names = {"auc"}, .classes = 2, .labels = {.labels = 1, .positions = 4}});
+  std::vector<double> shard(metrics.size());
+  metrics.add(view({4, 2}, scores), classes_view(targets), shard);
+  CHECK(value(metrics.values(shard, 0), "auc") == 0.75);
+  scores[0] = std::nanf("");
+  std::vector<double> other(metrics.size());
+  metrics.add(view({4, 2}, scores), classes_view(targets), other);
+  CHECK(std::isnan(value(metrics.values(other, 0), "auc")));
+}
+
+TEST_CASE("auc of classes has the same bits in every mode") {
+  const std::string spec = kFiveSteps;
+  const Words wanted = {"evaluate={metrics: [accuracy, auc, f1, auc.3], batch_size: 4}",
+                        "reproducible=4", "data.dataset.test_samples=61",
+                        "model=[flatten, {linear: 9}, relu, {linear: 10}]"};
+  const auto found = [&](const Words& mode) {
+    const Ran ran = run_spec(spec, with(wanted, mode));
+    REQUIRE_MESSAGE(ran.code == 0, ran.err);
+    std::string out;
+    for (size_t at = ran.metrics.find("\"test.auc"); at != ran.metrics.npos;
+         at = ran.metrics.find("\"test.auc", at + 1))
+      out += ran.metrics.substr(at, ran.metrics.find(',', at) - at) + "\n";
+    return out;
+  };
+  const std::string expected = found({"cores=1"});
+  CHECK(has(expected, "test.auc.3"));
+  CHECK(found({"cores=3"}) == expected);
+  CHECK(found({"cores=1", "parallel=dp", "devices=2"}) == expected);
+  if (kCanFork) CHECK(found({"cores=1", "parallel=ddp", "devices=2"}) == expected);
+}
+
+TEST_CASE("auc is possible for the losses of classes that train probabilities") {
+  const auto error = [&](const Words& words) { return run_spec(kFiveSteps, words).err; };
+  CHECK(error({"steps=1", "evaluate.metrics=[auc]"}).find("error") == std::string::npos);
+  CHECK(error({"steps=1", "evaluate.metrics=[auc]", "save.best=auc"}).find("error") ==
+        std::string::npos);
+  CHECK(has(error({"evaluate.metrics=[auc]", "loss=multi_margin_loss"}),
+            "auc of more than two classes needs a loss that trains probabilities, such as "
+            "cross_entropy, not multi_margin_loss"));
+  CHECK(has(error({"evaluate.metrics=[auc.cat]"}), "auc.cat: there is no class 'cat'"));
 }
 
 }  // namespace

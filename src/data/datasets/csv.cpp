@@ -1,6 +1,8 @@
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <fstream>
 #include <numeric>
 
 #include "base/count.h"
@@ -92,14 +94,15 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   const Dataset* training = query.training_set;
   Dataset own;
   if (training == nullptr && query.split == Split::test && c.depends_on_training()) {
-    own = load(
-        settings,
-        {.folder = query.folder, .ignore_index = query.ignore_index, .trained = query.trained});
+    own = load(settings, {.folder = query.folder,
+                          .ignore_index = query.ignore_index,
+                          .binary_labels = query.binary_labels,
+                          .trained = query.trained});
     training = &own;
   }
   if (training != nullptr && training->columns.names.empty()) training = nullptr;
   const bool fitted = query.fitted && training != nullptr;
-  CsvFile file = read_csv_file(c, query.split, training, fitted);
+  CsvFile file = read_csv_file(c, query.split, training, query.binary_labels, fitted);
   const auto& [table, columns, names] = file;
   Dataset d;
   d.columns = {.names = table.names,
@@ -213,12 +216,21 @@ std::string torch_of_columns(const Csv& c, const CsvTable& table, const CsvColum
       c.has_classes() ? "[:, 0].long()" : "");
 }
 
-// Texts, missing values and statistics are left to the arrays that the export then writes.
+// Whether the first line is Excel's `sep=;`, which NumPy does not know.
+bool begins_with_separator(const std::string& path) {
+  std::array<char, 4> first{};
+  std::ifstream(path, std::ios::binary).read(first.data(), first.size());
+  return std::string_view(first.data(), first.size()) == "sep=";
+}
+
+// Texts, label words, missing values and statistics are left to the arrays that the export then
+// writes.
 std::string torch(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
   if (c.depends_on_training() || c.missing != "error" || c.decimal != ".") return "";
   const std::string& path = path_of(c, query.split);
-  const auto [table, columns, names] = read_csv_file(c, query.split, nullptr);
+  const auto [table, columns, names] = read_csv_file(c, query.split, nullptr, query.binary_labels);
+  if (table.label_words > 0 || begins_with_separator(path)) return "";
   if (!c.exclude.empty() || !c.inputs.empty() || !c.class_names.empty())
     return torch_of_columns(c, table, columns, path);
   return fmt::format(

@@ -13,6 +13,7 @@
 #include "data/column_profile.h"
 #include "data/guess/csv_format.h"
 #include "data/guess/guess.h"
+#include "data/readers/csv_header.h"
 
 namespace dpt {
 namespace {
@@ -34,18 +35,44 @@ struct Columns {
   }
 };
 
+// The names in "a,b": one in quotes may have commas, and quotes written twice, as a field of a CSV.
+std::vector<std::string> names_in(const std::string& wanted) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at <= wanted.size();) {
+    std::string& name = out.emplace_back();
+    const size_t begin = wanted.find_first_not_of(' ', at);
+    if (begin == wanted.npos || wanted[begin] != '"') {
+      const size_t end = std::min(wanted.find(',', at), wanted.size());
+      name = wanted.substr(at, end - at);
+      at = end + 1;
+      continue;
+    }
+    for (at = begin + 1; at < wanted.size(); ++at) {
+      if (wanted[at] == '"' && (at + 1 == wanted.size() || wanted[at + 1] != '"')) break;
+      if (wanted[at] == '"') ++at;
+      name += wanted[at];
+    }
+    const size_t next = wanted.find_first_not_of(' ', std::min(at + 1, wanted.size()));
+    if (at >= wanted.size() || (next != wanted.npos && wanted[next] != ','))
+      fail(Fault::spec,
+           "--target {}: write a name with a comma in quotes, and commas between the names: "
+           "'\"a, b\",c'",
+           wanted);
+    at = next == wanted.npos ? wanted.size() + 1 : next + 1;
+  }
+  return out;
+}
+
 // "a,b": a column of this name, or columns with these.
 std::vector<size_t> target_columns(const CsvHead& head, const std::string& wanted,
                                    const std::string& path) {
   if (wanted.empty()) return {head.columns() - 1};
   std::vector<size_t> out;
   if (std::ranges::find(head.names, wanted) != head.names.end()) return {head.column(wanted, path)};
-  for (size_t at = 0; at <= wanted.size();) {
-    const size_t end = std::min(wanted.find(',', at), wanted.size());
-    out.push_back(head.column(wanted.substr(at, end - at), path));
+  for (const std::string& name : names_in(wanted)) {
+    out.push_back(head.column(name, path));
     if (std::ranges::count(out, out.back()) > 1)
       fail(Fault::spec, "--target names column '{}' twice", head.names[out.back()]);
-    at = end + 1;
   }
   return out;
 }
@@ -57,8 +84,7 @@ Columns scan(const std::string& path, const CsvFormat& format, const std::string
   scan_csv(path, format, [&](const CsvLine& line) {
     if (line.header) return true;
     if (line.fields.size() != t.profiles.size())
-      fail(Fault::data, "{}:{}:1: {}, where the first line has {}; correct the line, or delete it",
-           path, line.number, counted(line.fields.size(), "field"), t.profiles.size());
+      refuse_csv_line(path, line.number, line.fields, t.head.columns());
     for (size_t i = 0; i < t.profiles.size(); ++i) t.profiles[i].add(line.fields[i]);
     if (const std::string_view text = line.fields[t.targets[0]].text;
         t.targets.size() == 1 && t.target_texts.size() <= kMostClasses && !is_missing_csv(text))
@@ -141,6 +167,11 @@ bool names_index(std::string_view name) {
   return word || camel;
 }
 
+std::string same_value(const ColumnProfile& c) {
+  return c.missing() > 0 ? "it has the same value in all lines that have one"
+                         : "it has the same value in all lines";
+}
+
 // Why a column is no input; empty if it is one. rising: whether one of rising numbers may be.
 std::string why_left_out(const ColumnProfile& c, bool rising, const std::string& path) {
   constexpr size_t kMostRising = 10;  // so few lines may be in order by chance
@@ -158,6 +189,7 @@ std::string why_left_out(const ColumnProfile& c, bool rising, const std::string&
                          c.first_word());
     case Kind::numbers:
       if (names_index(c.name())) return "it is named as an index";
+      if (c.different() == 1) return same_value(c);
       return !rising && c.rises() && c.rows() > kMostRising
                  ? "its whole numbers rise from line to line, as those of an index do"
                  : "";
@@ -165,7 +197,7 @@ std::string why_left_out(const ColumnProfile& c, bool rising, const std::string&
       break;
   }
   if (names_index(c.name())) return "it is named as an index";
-  if (c.different() == 1) return "it has the same value in all lines";
+  if (c.different() == 1) return same_value(c);
   if (c.different() <= ColumnProfile::kFew && c.different() * 2 <= c.rows()) return "";
   return fmt::format("its {} different texts, such as {}, are too many for categories",
                      c.words().size() <= ColumnProfile::kMostWords
@@ -211,14 +243,27 @@ std::string names_of(const CsvHead& head, std::span<const size_t> columns) {
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
+// Whether a column's texts are words for 1 and 0: True and False, yes and no.
+bool has_label_words(const ColumnProfile& column) {
+  return column.kind() == Kind::texts && column.whole() &&
+         std::ranges::all_of(column.words(), [](const auto& word) {
+           return parse_csv_label(word.first).has_value();
+         });
+}
+
 void add_several_targets(DataGuess& g, const Columns& t, const std::string& path, bool drops) {
   std::vector<std::string> references;
+  // Words for labels are read only if all targets are labels.
+  const bool labels = std::ranges::all_of(t.targets, [&](size_t i) {
+    const ColumnProfile& c = t.profiles[i];
+    return has_label_words(c) || (c.kind() == Kind::numbers && c.whole() && c.different() <= 2);
+  });
   for (const size_t i : t.targets) {
     check_target(t.profiles[i], path, drops);
-    if (t.profiles[i].kind() != Kind::numbers)
+    if (t.profiles[i].kind() != Kind::numbers && !labels)
       fail(Fault::data,
            "{}: the target column '{}' holds texts, such as {}; several targets must be columns of "
-           "numbers, and of 0 and 1 for labels",
+           "numbers, and of 0 and 1, True and False, or yes and no for labels",
            path, t.profiles[i].name(), t.profiles[i].first_word());
     references.push_back(t.head.reference(i));
   }

@@ -12,6 +12,7 @@ namespace {
 // How a delimiter splits the first lines.
 struct FirstLines {
   size_t width = 0;                 // fields of the first line
+  size_t wider = 0;                 // the number of the first line with several fields; 0: none
   bool same = true;                 // all lines have so many
   bool has_decimal_commas = false;  // and commas are in numbers only
   std::optional<Error> error{};     // the line after which it stopped
@@ -27,6 +28,7 @@ FirstLines split_by(const std::string& path, char delimiter) {
     CsvRecords records(path, delimiter);
     for (std::vector<CsvField> fields; lines < kLines && records.next(fields); ++lines) {
       if (lines == 0) out.width = fields.size();
+      if (out.wider == 0 && fields.size() > 1) out.wider = records.line();
       out.same = out.same && fields.size() == out.width;
       for (const CsvField& f : fields) {
         if (f.text.find(',') == f.text.npos) continue;
@@ -40,21 +42,34 @@ FirstLines split_by(const std::string& path, char delimiter) {
   return out;
 }
 
+bool begins_with_hash(const std::string& path) {
+  CsvRecords records(path, ',');
+  std::vector<CsvField> fields;
+  return records.next(fields) && fields[0].text.starts_with('#');
+}
+
 // The one that makes the most fields; those that make equally many in all lines come first, and of
 // these the one beside which commas are decimal marks.
 char delimiter_of(const std::string& path) {
   char best = ',';
   FirstLines most;
   std::optional<Error> error;
+  size_t wider = 0;
   for (const char c : {',', ';', '\t', '|'}) {
     const FirstLines s = split_by(path, c);
     if (!error) error = s.error;
+    if (s.wider > 0 && (wider == 0 || s.wider < wider)) wider = s.wider;
     if (s.width > 1 && (most.width == 0 || s.score() > most.score())) best = c, most = s;
   }
   if (most.width > 0) error = most.error;
   if (error) throw Error(*error);
   if (most.width > 0) return best;
   if (open_bytes(path)->most_bytes() == 0) fail(Fault::data, "{} is empty", path);
+  if (wider > 0)
+    fail(Fault::data,
+         "{}:1:1: the first line has no , ; tab or | between two fields, but line {} has; delete "
+         "the lines above it if they are {}",
+         path, wider, begins_with_hash(path) ? "comments" : "a title");
   fail(Fault::data,
        "{} is not a table: its first line has no , ; tab or | between two fields; make it a CSV "
        "with one sample per line",

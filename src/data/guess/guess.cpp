@@ -60,9 +60,11 @@ void load(DataGuess& g) {
   if (g.ignore_index)
     g.notes.push_back(
         fmt::format("targets of {} count as targets without a class", *g.ignore_index));
-  g.train = type.load(settings, {.split = Split::train, .ignore_index = g.ignore_index});
+  g.train = type.load(
+      settings, {.split = Split::train, .ignore_index = g.ignore_index, .binary_labels = true});
   if (gives_test_set(type, g))
-    g.test = type.load(settings, {.split = Split::test, .ignore_index = g.ignore_index});
+    g.test = type.load(
+        settings, {.split = Split::test, .ignore_index = g.ignore_index, .binary_labels = true});
   measure_data(g);
 }
 

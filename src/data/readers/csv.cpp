@@ -45,9 +45,7 @@ class Reader {
         if (table_.header) continue;
       }
       if (fields.size() != table_.columns())
-        fail(Fault::data,
-             "{}:{}:1: {}, where the first line has {}; correct the line, or delete it", path_,
-             records_.line(), counted(fields.size(), "field"), table_.columns());
+        refuse_csv_line(path_, records_.line(), fields, table_.columns());
       if (drops(fields)) continue;
       row.clear();
       for (size_t i = 0; i < fields.size(); ++i) row.push_back(value(fields[i], i));
@@ -121,6 +119,11 @@ class Reader {
     double value = 0;
     if (kinds_[column] == Kind::number && parse_csv_number(f.text, value, format_.decimal))
       return value;
+    if (kinds_[column] == Kind::number && targets_[column] && format_.label_words)
+      if (const std::optional<double> label = parse_csv_label(f.text)) {
+        ++table_.label_words;
+        return *label;
+      }
     if (lacks_value(f, column)) {
       if (format_.missing == CsvFormat::Missing::keep && !targets_[column]) {
         ++table_.missing[column];
@@ -201,6 +204,8 @@ class Reader {
     if (like_csv_number(text)) return what + "; correct it, or delete the line";
     return fmt::format("'{:.40}' in column '{:.40}' is not a number; {}", text, name,
                        !format_.advise_keys ? "delete the column, or replace its text with numbers"
+                       : targets_[column] && format_.label_words
+                           ? "labels are 0 and 1, True and False, or yes and no"
                        : targets_[column]
                            ? "for classes that are named by texts write `classes: auto`"
                            : "correct it, list a column of texts in `categories`, or leave the "

@@ -31,6 +31,7 @@ struct CsvFormat {
   // where it is refused. drop: the line is left out.
   enum class Missing { refuse, keep, drop } missing = Missing::refuse;
   std::vector<size_t> targets{};  // columns to be predicted
+  bool label_words = false;       // fields of `targets` may be label words, which count as 1 and 0
   bool advise_keys = false;       // error messages may name keys of the data set `csv`
 
   static constexpr size_t kMostTexts = 1000;
@@ -69,6 +70,7 @@ struct CsvTable : CsvHead {
   std::vector<std::vector<std::string>> texts;
   std::vector<size_t> missing;  // fields without a value, of each column that is read
   size_t dropped = 0;           // lines that were left out
+  size_t label_words = 0;       // fields of targets that are words for 1 and 0
 };
 
 // Reads a plain (uncompressed) file. Every field below the header must be one number unless

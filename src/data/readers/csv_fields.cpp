@@ -68,6 +68,17 @@ bool parse_csv_number(std::string_view text, double& out, char decimal) {
   return tiny && error == std::errc::result_out_of_range;
 }
 
+std::optional<double> parse_csv_label(std::string_view text) {
+  constexpr size_t kLongest = 5;
+  if (text.size() > kLongest) return {};
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  if (lower == "true" || lower == "yes") return 1;
+  if (lower == "false" || lower == "no") return 0;
+  return {};
+}
+
 bool like_csv_number(std::string_view text) {
   if (std::ranges::any_of(text, is_digit) && std::ranges::none_of(text, is_letter)) return true;
   text = unsigned_part(text);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,10 @@ bool parse_csv_number(std::string_view text, double& out, char decimal = '.');
 // Whether the text looks like a number rather than a word or a column's name: a number, even one
 // that is refused (nan, 1e999, 0x10), or digits without letters (1,5 or 2026-01-31).
 bool like_csv_number(std::string_view text);
+
+// 1 for true and yes, 0 for false and no, in any capitals, as pandas writes booleans and people
+// answer; none: the text is another.
+std::optional<double> parse_csv_label(std::string_view text);
 
 // Whether the text is a number that is not finite in float32: inf, 1e39.
 bool is_infinite_csv(std::string_view text);

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/count.h"
+#include "base/fail.h"
 #include "base/units.h"
 #include "data/readers/csv_fields.h"
 #include "data/readers/csv_records.h"
@@ -52,6 +54,20 @@ class FirstLines {
         add(columns_[i], fields[i].text), bytes += fields[i].text.size();
       ++lines_;
     }
+  }
+
+  // A title that a spreadsheet wrote above the table. A header has two names at least.
+  void refuse_title() const {
+    if (columns_.empty() || columns_[0].kind != Column::Kind::text) return;
+    const std::span<const Column> others = std::span(columns_).subspan(1);
+    const bool alone = std::ranges::all_of(others, [](const Column& c) { return c.first.empty(); });
+    const auto used =
+        std::ranges::count_if(others, [](const Column& c) { return c.numbers + c.words > 0; });
+    if (alone && used > 1)
+      fail(Fault::data,
+           "{}:{}:1: this line looks like a title, '{:.40}', since its other fields are empty; "
+           "delete the lines above the names of the columns",
+           path_, line_, columns_[0].first);
   }
 
   CsvHeaderGuess guess() const {
@@ -174,7 +190,18 @@ class FirstLines {
 }  // namespace
 
 CsvHeaderGuess guess_csv_header(const std::string& path, char delimiter, char decimal) {
-  return FirstLines(path, delimiter, decimal).guess();
+  const FirstLines lines(path, delimiter, decimal);
+  lines.refuse_title();
+  return lines.guess();
+}
+
+void refuse_csv_line(const std::string& path, size_t line, std::span<const CsvField> fields,
+                     size_t columns) {
+  const bool comment = !fields.empty() && fields[0].text.starts_with('#');
+  fail(Fault::data, "{}:{}:1: {}, where the first line has {}; {}", path, line,
+       counted(fields.size(), "field"), columns,
+       comment ? "comments are not read: delete the lines that begin with #"
+               : "correct the line, or delete it");
 }
 
 }  // namespace dpt

@@ -1,7 +1,11 @@
 // Whether the first line of a text table names its columns.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
+
+#include "data/readers/csv_records.h"
 
 namespace dpt {
 
@@ -22,6 +26,12 @@ struct CsvHeaderGuess {
 //   above those below them, as years are.
 // - One of whole numbers alone is a header if these are 0, 1, 2, ... for at least 8 columns, or if
 //   the numbers below all have decimals.
+// Throws Error{data} if the first line looks like a title: its first field alone is not empty.
 CsvHeaderGuess guess_csv_header(const std::string& path, char delimiter, char decimal);
+
+// Throws Error{data} that a line has another number of fields than the first one, with the likely
+// cause: a comment.
+[[noreturn]] void refuse_csv_line(const std::string& path, size_t line,
+                                  std::span<const CsvField> fields, size_t columns);
 
 }  // namespace dpt

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/fail.h"
 
 namespace dpt {
@@ -9,13 +11,26 @@ namespace dpt {
 bool CsvRecords::next(std::vector<CsvField>& fields) {
   do {
     if (!lines_.next(record_)) return false;
-  } while (record_.find_first_not_of(" \t") == record_.npos);
+  } while (record_.find_first_not_of(" \t") == record_.npos || is_separator_line());
   line_ = lines_.number();
   line_begin_ = 0;
   unescaped_.clear();
   fields.clear();
   split(fields);
   return true;
+}
+
+// Excel's first line `sep=;`, which names the delimiter.
+bool CsvRecords::is_separator_line() const {
+  constexpr std::string_view kBegin = "sep=";
+  if (lines_.number() != 1 || record_.size() != kBegin.size() + 1 || !record_.starts_with(kBegin))
+    return false;
+  if (record_.back() == delimiter_) return true;
+  fail(Fault::data,
+       "{}:1:1: the line `{}` says that {} stands between two fields; write "
+       "`delimiter: {}`, or delete the line",
+       path_, record_, record_.back() == '\t' ? "a tab" : fmt::format("'{}'", record_.back()),
+       record_.back() == '\t' ? "tab" : fmt::format("\"{}\"", record_.back()));
 }
 
 void CsvRecords::split(std::vector<CsvField>& fields) {

@@ -27,11 +27,13 @@ class CsvRecords {
   CsvRecords(const std::string& path, char delimiter)
       : path_(path), lines_(path), delimiter_(delimiter) {}
 
-  // Gets the next record that is not blank. Returns false at the end of the file.
+  // Gets the next record that is not blank, and not Excel's first line `sep=;`. Returns false at
+  // the end of the file.
   bool next(std::vector<CsvField>& fields);
   size_t line() const { return line_; }  // number of the record's first line, from 1
 
  private:
+  bool is_separator_line() const;
   void split(std::vector<CsvField>& fields);
   size_t quoted_field(size_t begin, std::vector<CsvField>& fields);
   size_t closing_quote(size_t begin, std::vector<CsvField>& fields);

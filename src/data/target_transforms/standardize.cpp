@@ -35,9 +35,10 @@ size_t columns_of(const TensorDesc& sample) {
 TensorDesc infer(const std::any& settings, const TensorDesc& sample, int64_t /*classes*/) {
   const auto& n = std::any_cast<const Standardize&>(settings);
   if (sample.dtype != DType::f32)
-    fail(Fault::spec,
-         "target transform 'standardize' needs real numbers, but the targets are classes {}",
-         sample.shape.str());
+    fail(
+        Fault::spec,
+        "target transform 'standardize' needs real numbers, but the targets are classes; leave the "
+        "transform out, or read the targets as numbers (csv: leave `classes` out)");
   for (const std::vector<double>* values : {&n.mean, &n.std})
     if (values->size() != 1 && values->size() != columns_of(sample))
       fail(Fault::spec, "target transform 'standardize': '{}' has {}, but a target has {}",
@@ -72,6 +73,14 @@ void undo(const std::any& settings, const TensorView& target) {
   }
 }
 
+std::vector<double> units(const std::any& settings, const TensorDesc& target) {
+  const auto& n = std::any_cast<const Standardize&>(settings);
+  std::vector<double> out(static_cast<size_t>(target.shape.elements()));
+  const size_t inner = out.size() / columns_of(target);
+  for (size_t i = 0; i < out.size(); ++i) out[i] = of_column(n.std, i / inner);
+  return out;
+}
+
 std::string torch(const std::any& settings, int64_t /*classes*/) {
   const auto& n = std::any_cast<const Standardize&>(settings);
   return fmt::format(
@@ -89,6 +98,7 @@ TargetTransformType standardize() {
   t.infer = infer;
   t.apply = apply;
   t.undo = undo;
+  t.units = units;
   t.torch = torch;
   return t;
 }

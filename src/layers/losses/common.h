@@ -17,7 +17,7 @@ namespace dpt::losses {
 // const`. If targets are classes, L also has `int dim(const Shape& output) const`, the dimension of
 // the classes; it may have `ValueId target_weight(GraphBuilder&, ValueId) const` with `int64_t
 // ignore_index`, and `bool mean_likelihood() const`. Otherwise it may have `kEstimates`. Any may
-// have `kOutputs`. See LossType.
+// have `kOutputs` and `kSigns`. See LossType.
 template <class L>
 LossType loss_type(std::string_view name, std::string_view summary) {
   LossType type{registry_entry<L>(name, summary)};
@@ -40,6 +40,7 @@ LossType loss_type(std::string_view name, std::string_view summary) {
   }
   if constexpr (requires { L::kEstimates; }) type.estimates = L::kEstimates;
   if constexpr (requires { L::kOutputs; }) type.outputs = L::kOutputs;
+  if constexpr (requires { L::kSigns; }) type.signs = L::kSigns;
   if constexpr (requires { &L::mean_likelihood; })
     type.mean_likelihood = [](const std::any& s) {
       return std::any_cast<const L&>(s).mean_likelihood();

@@ -6,6 +6,7 @@ namespace {
 
 struct SoftMarginLoss : Reduction {
   static constexpr OutputKind kOutputs = OutputKind::logits;
+  static constexpr bool kSigns = true;
   static constexpr Usage kUsage{"torch.nn.SoftMarginLoss",
                                 "loss: soft_margin_loss\n"
                                 "loss: {soft_margin_loss: {reduction: sum}}"};

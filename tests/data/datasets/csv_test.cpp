@@ -349,6 +349,50 @@ TEST_CASE("csv: a program for PyTorch has arrays of what statistics decide") {
             .empty());
 }
 
+TEST_CASE("csv: labels of 0 and 1 may be written True and False, or yes and no") {
+  const Folder folder;
+  folder.write("t.csv", "x,tea,mate\n1,True,no\n2,FALSE,Yes\n3,1,0\n");
+  const DatasetType& type = dataset_type("csv");
+  const auto of = [&](bool binary, const std::string& more = "") {
+    return type.load(
+        settings_of(type, "{path: t.csv, targets: [tea, mate]" + more + "}", folder.path()),
+        {.folder = folder.path(), .binary_labels = binary});
+  };
+  CHECK(all_of<float>(of(true).targets) == std::vector<float>{1, 0, 0, 1, 1, 0});
+  CHECK(type.torch(settings_of(type, "{path: t.csv, targets: [tea, mate]}", folder.path()),
+                   {.folder = folder.path(), .binary_labels = true})
+            .empty());
+  CHECK(has(error_of(Fault::data, [&] { of(false); }), "'True' in column 'tea' is not a number"));
+  folder.write("t.csv", "x,tea,mate\n1,True,maybe\n");
+  CHECK(has(error_of(Fault::data, [&] { of(true); }),
+            "'maybe' in column 'mate' is not a number; labels are 0 and 1, True and False, or yes "
+            "and no"));
+  // The words of inputs are texts, and those of classes are their names.
+  folder.write("t.csv", "x,tea\nyes,True\nno,False\n");
+  CHECK(has(error_of(Fault::data,
+                     [&] {
+                       type.load(settings_of(type, "t.csv", folder.path()),
+                                 {.folder = folder.path(), .binary_labels = true});
+                     }),
+            "'yes' in column 'x' is not a number"));
+  const Dataset classes =
+      type.load(settings_of(type, "{path: t.csv, inputs: [x], categories: [x], classes: auto}",
+                            folder.path()),
+                {.folder = folder.path(), .binary_labels = true});
+  CHECK(classes.class_names == std::vector<std::string>{"False", "True"});
+}
+
+TEST_CASE("csv: Excel's first line sep=; is skipped, or names the key") {
+  const Folder folder;
+  folder.write("t.csv", "sep=;\nx;y\n1;2\n3;4\n");
+  const std::string right = "{path: t.csv, delimiter: ';'}";
+  CHECK(all_of<float>(load("csv", right, Split::train, folder.path()).targets) ==
+        std::vector<float>{2, 4});
+  CHECK(torch_data_of("csv", right, Split::train, folder.path()).empty());
+  CHECK(has(error_of(Fault::data, [&] { load("csv", "t.csv", Split::train, folder.path()); }),
+            "the line `sep=;` says that ';' stands between two fields; write `delimiter: \";\"`"));
+}
+
 TEST_CASE("csv: Python lines") {
   const Folder folder;
   folder.write("t.csv", kText);

@@ -5,6 +5,7 @@
 #include "../folder.h"
 #include "base/units.h"
 #include "data/readers/image.h"
+#include "data/tables.h"
 #include "paths.h"
 
 namespace dpt {
@@ -81,16 +82,18 @@ TEST_CASE("columns of few texts are categories, others are left out and named") 
   });
   const DataGuess g = guess_data({.path = folder.write("t.csv", csv)});
   CHECK(settings_text(g) ==
-        "path=t.csv, targets=t, classes=2, exclude=[id, city, name, \"none\"], categories=[color], "
+        "path=t.csv, targets=t, classes=2, exclude=[id, city, name, gap, \"none\"], "
+        "categories=[color], "
         "missing=mean, standardize=true");
   CHECK(notes(g, "column 'id' is left out: it is named as an index"));
   CHECK(notes(g, "'city' is left out: it has the same value in all lines"));
   CHECK(
       notes(g, "'name' is left out: its 40 different texts, such as 'n0' on line 2, are too many"));
   CHECK(notes(g, "'none' is left out: it has no value in any line"));
-  CHECK(notes(g, "inputs: 2 columns of numbers, 1 of texts"));
-  CHECK(notes(g, "2 values missing"));
-  CHECK(g.train.inputs.sample() == Shape{4});
+  CHECK(notes(g, "'gap' is left out: it has the same value in all lines that have one"));
+  CHECK(notes(g, "inputs: 1 column of numbers, 1 of texts"));
+  CHECK(notes(g, "1 value missing"));
+  CHECK(g.train.inputs.sample() == Shape{3});
 }
 
 TEST_CASE("what a CSV does not tell is an error with a remedy") {
@@ -215,6 +218,63 @@ TEST_CASE("several targets, and columns of one name") {
   CHECK(has(why_not(table("b,a,b\n", 40, line), "b"), "has 2 columns 'b': 0, 2, counted from 0"));
 }
 
+TEST_CASE("a target in quotes may have commas in its name") {
+  const auto line = [](int i) {
+    return std::to_string(i * 7 % 5) + "," + std::to_string(i % 2) + "," + std::to_string(i % 3) +
+           ".5";
+  };
+  const std::string csv = table("a,\"price, net\",\"so-called \"\"c\"\"\"\n", 40, line);
+  CHECK(guess_text(csv, "price, net") ==
+        "path=t.csv, targets=\"price, net\", classes=2, standardize=true");
+  CHECK(guess_text(csv, "\"price, net\"") == guess_text(csv, "price, net"));
+  CHECK(guess_text(csv, "\"price, net\",a").starts_with("path=t.csv, targets=[\"price, net\", a]"));
+  CHECK(has(guess_text(csv, " \"price, net\" , \"so-called \"\"c\"\"\""), "so-called"));
+  const auto misspelt = [&](const std::string& target) {
+    return error_of(Fault::spec, [&] { guess_text(csv, target); });
+  };
+  CHECK(has(misspelt("\"price, net"), "write a name with a comma in quotes"));
+  CHECK(has(misspelt("\"price, net\"x"), "write a name with a comma in quotes"));
+}
+
+TEST_CASE("several targets of True and False, or yes and no, are labels") {
+  const auto line = [](int i) {
+    return std::to_string(i * 7 % 5) + "," + (i % 2 == 0 ? "True" : "False") + "," +
+           (i % 3 == 0 ? "no" : "yes") + "," + std::to_string(i % 2);
+  };
+  const Folder folder;
+  const std::string csv = table("a,tea,mate,milk\n", 40, line);
+  const DataGuess g = guess_data({.path = folder.write("t.csv", csv), .target = "tea,mate,milk"});
+  CHECK(settings_text(g) == "path=t.csv, targets=[tea, mate, milk], standardize=true");
+  CHECK(values_of<float>(g.train.targets)[0] == 1);
+  CHECK(values_of<float>(g.train.targets)[1] == 0);
+  CHECK(has(why_not(csv, "a,tea"), "holds texts, such as 'True' on line 2"));
+}
+
+TEST_CASE("lines above a table are named as the cause of errors") {
+  const std::string rows = "a,b,y\n1,2,0\n3,4,1\n5,6,0\n";
+  CHECK(has(why_not("# logger v2\n# SI\n" + rows),
+            "the first line has no , ; tab or | between two fields, but line 3 has; delete the "
+            "lines above it if they are comments"));
+  CHECK(
+      has(why_not("Report\n\n" + rows), "but line 3 has; delete the lines above it if they are a"));
+  CHECK(has(why_not("Quarterly report,,\n,,\n" + rows),
+            "t.csv:1:1: this line looks like a title, 'Quarterly report', since its other fields"));
+  CHECK(has(why_not(rows + "# end\n"),
+            "t.csv:5:1: 1 field, where the first line has 3; comments are not read: delete the "
+            "lines that begin with #"));
+  // Names that begin with #, and a column without a name.
+  CHECK(has(guess_text(table(
+                "#id,b,y\n", 40,
+                [](int i) { return "x," + std::to_string(i % 7) + ",2.5" + std::to_string(i); })),
+            "targets=\"y\""));
+}
+
+TEST_CASE("Excel's line sep=; names the delimiter and is no sample") {
+  const auto line = [](int i) { return std::to_string(i % 7) + ";" + std::to_string(i % 2); };
+  CHECK(guess_text(table("sep=;\na;t\n", 40, line)) ==
+        "path=t.csv, targets=t, classes=2, standardize=true, delimiter=\";\"");
+}
+
 TEST_CASE("a header that looks like numbers is found, forced or denied, and doubts are told") {
   const auto line = [](int i) {
     return std::to_string(i * 7 % 5) + ".5," + std::to_string(i % 3) + ".25," +
@@ -233,7 +293,8 @@ TEST_CASE("a header that looks like numbers is found, forced or denied, and doub
 TEST_CASE("train.csv has test.csv beside it, if that has the target") {
   const Folder folder;
   const auto lines = [](const std::string& header) {
-    return table(header, 30, [](int i) { return "1.5," + std::to_string(i % 2); });
+    return table(header, 30,
+                 [](int i) { return std::to_string(i % 7) + ".5," + std::to_string(i % 2); });
   };
   const std::string train = folder.write("my_train.csv", lines("a,t\n"));
   folder.write("my_test.csv", lines("a,t\n"));

@@ -28,6 +28,13 @@ TEST_CASE("target standardize takes each column's mean and standard deviation") 
         std::vector<float>{1, 2, 0, 1, 3, 0, 1, 0});
 }
 
+TEST_CASE("target standardize tells the units of each element") {
+  CHECK(type().units(settings_of(type(), "{mean: 0, std: [2, 5]}"), {DType::f32, {2, 2}}) ==
+        std::vector<double>{2, 2, 5, 5});
+  CHECK(type().units(settings_of(type(), "{mean: 0, std: 3}"), {DType::f32, {2}}) ==
+        std::vector<double>{3, 3});
+}
+
 TEST_CASE("target standardize refuses classes and wrong counts") {
   const auto why = [](const std::string& settings, const TensorDesc& target) {
     return error_of(Fault::spec, [&] { type().infer(settings_of(type(), settings), target, 3); });
