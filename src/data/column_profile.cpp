@@ -8,9 +8,13 @@
 #include <fmt/ranges.h>
 
 #include "base/count.h"
+#include "base/one_line.h"
 #include "data/readers/csv_fields.h"
 
 namespace dpt {
+
+ColumnProfile::ColumnProfile(const std::string& name, char decimal)
+    : name_(one_line(name)), decimal_(decimal) {}
 
 void ColumnProfile::add(const CsvField& field) {
   ++rows_;
@@ -26,7 +30,7 @@ void ColumnProfile::add(const CsvField& field) {
     if (missing_++ > 0) return;
     missing_line_ = field.line;
     missing_column_ = field.column;
-    missing_text_ = field.text;
+    missing_text_ = one_line(field.text);
     return;
   }
   ++words_in_all_;
@@ -65,7 +69,7 @@ bool ColumnProfile::can_be_corrected() const {
 std::string ColumnProfile::first_word() const {
   const auto first =
       std::ranges::min_element(words_, {}, [](const auto& word) { return word.second.line; });
-  return fmt::format("'{:.20}' on line {}", first->first, first->second.line);
+  return fmt::format("'{:.20}' on line {}", one_line(first->first), first->second.line);
 }
 
 std::string ColumnProfile::why_broken() const {
@@ -75,7 +79,8 @@ std::string ColumnProfile::why_broken() const {
   std::ranges::sort(lines);
   std::vector<std::string> shown;
   for (const auto& [line, text] : lines)
-    if (shown.size() < kShown) shown.push_back(fmt::format("'{:.20}' on line {}", text, line));
+    if (shown.size() < kShown)
+      shown.push_back(fmt::format("'{:.20}' on line {}", one_line(text), line));
   const size_t more = words_in_all_ - shown.size();
   if (separated_ > 0)
     return fmt::format("holds numbers with a decimal comma or with thousands separators: {}{}",

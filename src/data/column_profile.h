@@ -14,11 +14,11 @@ namespace dpt {
 class ColumnProfile {
  public:
   // decimal: '.' or ','
-  explicit ColumnProfile(std::string name, char decimal = '.')
-      : name_(std::move(name)), decimal_(decimal) {}
+  explicit ColumnProfile(const std::string& name, char decimal = '.');
 
   void add(const CsvField& field);
 
+  // The name and texts below are for messages: control characters in them are escaped.
   const std::string& name() const { return name_; }
   size_t rows() const { return rows_; }
   size_t missing() const { return missing_; }

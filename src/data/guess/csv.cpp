@@ -10,6 +10,8 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/one_line.h"
+#include "base/utf8.h"
 #include "data/column_profile.h"
 #include "data/guess/csv_format.h"
 #include "data/guess/guess.h"
@@ -200,14 +202,14 @@ std::string why_no_test(const std::string& test, const CsvFormat& format, const 
     const std::string& name = t.head.names[i];
     const bool has = t.head.header ? std::ranges::find(head.names, name) != head.names.end()
                                    : head.columns() == t.head.columns();
-    if (!has) return fmt::format("{} has no column '{}'", test, name);
+    if (!has) return fmt::format("{} has no column '{}'", test, one_line(name));
   }
   return "";
 }
 
 std::string names_of(const CsvHead& head, std::span<const size_t> columns) {
   std::vector<std::string> out;
-  for (const size_t i : columns) out.push_back("'" + head.names[i] + "'");
+  for (const size_t i : columns) out.push_back("'" + one_line(head.names[i]) + "'");
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
@@ -248,6 +250,10 @@ void add_target(DataGuess& g, const Columns& t, const std::string& path, bool dr
   if (counts_from_zero(classes)) {
     g.settings.push_back(
         {"classes", std::to_string(classes.size()), "classes 0, 1, ...; 0: values"});
+  } else if (std::ranges::any_of(classes, [](const std::string& text) {
+               return find_control(text, "\n\t") != text.npos;  // not possible in YAML
+             })) {
+    g.settings.push_back({"classes", "auto", "classes have the texts of the column as names"});
   } else {
     g.class_names = classes;
     g.settings.push_back({"class_names", yaml_list(classes), "text of classes 0, 1, ..."});

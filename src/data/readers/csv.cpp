@@ -11,6 +11,8 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/one_line.h"
+#include "base/utf8.h"
 #include "data/readers/csv_header.h"
 
 namespace dpt {
@@ -93,7 +95,7 @@ class Reader {
       fail(Fault::data,
            "{0}:{1}:1: this line, the only one, is taken for the names of the columns ('{2:.40}', "
            "...), so {0} holds no samples; if it is a sample, write `header: no`",
-           path_, first_, table_.names[0]);
+           path_, first_, one_line(table_.names[0]));
     fail(Fault::data, "{} has a header, but no line below it", path_);
   }
 
@@ -134,7 +136,7 @@ class Reader {
   }
 
   [[noreturn]] void refuse(const CsvField& f, const std::string& why) const {
-    fail(Fault::data, "{}:{}:{}: {}", path_, f.line, f.column, why);
+    fail(Fault::data, "{}:{}:{}: {}", path_, f.line, f.column, one_line(why));
   }
 
   size_t text_index(const CsvField& f, size_t column) {
@@ -245,14 +247,23 @@ size_t CsvHead::column(std::string_view name, const std::string& path) const {
 void CsvHead::refuse_name(std::string_view name, const std::string& path) const {
   std::string known;
   for (size_t i = 0; i < std::min<size_t>(columns(), 30); ++i)
-    known += fmt::format("{}{:.40}", i > 0 ? ", " : "", names[i]);
-  fail(Fault::data, "{} has no column '{}'; it has {}: {}{}", path, name,
-       counted(columns(), "column"), known, columns() > 30 ? ", ..." : "");
+    known += fmt::format("{}{:.40}", i > 0 ? ", " : "", one_line(names[i]));
+  std::string other;
+  if (columns() == 1)
+    for (const auto& [mark, word] :
+         {std::pair{';', "';'"}, {',', "','"}, {'\t', "a tab"}, {'|', "'|'"}})
+      if (other.empty() && names[0].find(mark) != std::string::npos)
+        other = fmt::format(
+            "; {} seems to stand between its fields, which is not the `delimiter` of the spec: "
+            "save the file with that one",
+            word);
+  fail(Fault::data, "{} has no column '{}'; it has {}: {}{}{}", path, one_line(name),
+       counted(columns(), "column"), known, columns() > 30 ? ", ..." : "", other);
 }
 
 std::string CsvHead::reference(size_t index) const {
   const std::string& name = names[index];
-  if (std::ranges::count(written, name) < 2) return name;
+  if (std::ranges::count(written, name) < 2 && find_control(name, "\n\t") == name.npos) return name;
   std::string number = std::to_string(index);
   if (std::ranges::find(names, number) == names.end()) return number;
   return std::to_string(static_cast<int64_t>(index) - static_cast<int64_t>(columns()));

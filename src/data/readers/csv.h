@@ -51,8 +51,8 @@ struct CsvHead {
   size_t column(std::string_view name, const std::string& path) const;
   // Throws Error{data} that there is no column of this name.
   [[noreturn]] void refuse_name(std::string_view name, const std::string& path) const;
-  // A text for which column() returns `index`: the name or, if others have it in the file, the
-  // number.
+  // A text of a spec for which column() returns `index`: the name or, if others have it in the file
+  // or if it has control characters, which a spec must not have, the number.
   std::string reference(size_t index) const;
 
   std::vector<std::string> written{};  // the names as in the file; empty: they are `names`

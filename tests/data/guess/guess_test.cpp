@@ -230,6 +230,29 @@ TEST_CASE("a header that looks like numbers is found, forced or denied, and doub
         "path=t.csv, targets=x, classes=2, standardize=true, header=\"yes\"");
 }
 
+TEST_CASE("line breaks in names and texts are escaped, and settings read back equal") {
+  const auto line = [](int i) {
+    return std::to_string(i * 7 % 5) + ".5,\"text\n" + std::to_string(i) + "\"," +
+           (i % 2 == 0 ? "\"a\nb\"" : "\"c\td\"");
+  };
+  const Folder folder;
+  const std::string path = folder.write("t.csv", table("x,\"no\nte\",\"ta\nrget\"\n", 40, line));
+  const DataGuess g = guess_data({.path = path});
+  CHECK(settings_text(g) ==
+        "path=t.csv, targets=\"ta\\u000arget\", class_names=[\"a\\u000ab\", \"c\\u0009d\"], "
+        "exclude=[\"no\\u000ate\"], standardize=true");
+  CHECK(g.train.class_names == std::vector<std::string>{"a\nb", "c\td"});
+  CHECK(notes(g, "column 'no\\nte' is left out: its 40 different texts, such as 'text\\n0'"));
+  // Other control characters cannot be in a spec: names become numbers, and classes are found.
+  const auto bell = [](int i) {
+    return std::to_string(i * 7 % 5) + ".5,text " + std::to_string(i) +
+           (i % 2 == 0 ? ",a\a" : ",b");
+  };
+  CHECK(
+      settings_text(guess_data({.path = folder.write("b.csv", table("x,n\a,t\a\n", 40, bell))})) ==
+      "path=b.csv, targets=\"2\", classes=auto, exclude=[\"1\"], standardize=true");
+}
+
 TEST_CASE("train.csv has test.csv beside it, if that has the target") {
   const Folder folder;
   const auto lines = [](const std::string& header) {
