@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
@@ -57,7 +58,10 @@ class Reader {
       ++table_.rows;
     }
     check_rows();
-    for (size_t i = 0; i < table_.columns(); ++i) table_.texts[i] = texts_[i].texts();
+    for (size_t i = 0; i < table_.columns(); ++i) {
+      if (kinds_[i] == Kind::text && !targets_[i] && knows_none(i)) merge_numbers(i);
+      table_.texts[i] = texts_[i].texts();
+    }
     return std::move(table_);
   }
 
@@ -72,7 +76,10 @@ class Reader {
     most_texts_.resize(table_.columns());
     for (const CsvFormat::TextColumn& t : format_.text_columns) {
       kinds_[t.column] = Kind::text;
-      texts_[t.column] = CsvTexts(t.known);
+      // Of categories, only a column of numbers alone has numbers of equal value as one text.
+      const bool is_target = std::ranges::find(format_.targets, t.column) != format_.targets.end();
+      texts_[t.column] =
+          CsvTexts(t.known, is_target || (!t.known.empty() && all_csv_numbers(t.known)));
       refuses_others_[t.column] = t.refuses_others;
       most_texts_[t.column] = t.known.size() + CsvFormat::kMostTexts;
     }
@@ -157,6 +164,26 @@ class Reader {
                          targets_[column] ? "; choose another target column"
                                           : "; leave the column out with `exclude`"));
     return index;
+  }
+
+  bool knows_none(size_t column) const {
+    return std::ranges::all_of(format_.text_columns, [&](const CsvFormat::TextColumn& t) {
+      return t.column != column || t.known.empty();
+    });
+  }
+
+  // Makes numbers of equal value one text, if the column of texts holds numbers only.
+  void merge_numbers(size_t column) {
+    const std::vector<std::string>& texts = texts_[column].texts();
+    if (!all_csv_numbers(texts)) return;
+    CsvTexts merged;
+    std::vector<double> index;
+    for (const std::string& text : texts) index.push_back(static_cast<double>(merged.add(text)));
+    if (merged.size() == texts.size()) return;
+    for (size_t r = 0; r < table_.rows; ++r)
+      if (double& x = table_.values[r * table_.columns() + column]; !std::isnan(x))
+        x = index[static_cast<size_t>(x)];
+    texts_[column] = std::move(merged);
   }
 
   std::string without_value(std::string_view text, size_t column) const {

@@ -129,7 +129,14 @@ void sort_csv_texts(std::vector<std::string>& texts) {
   });
 }
 
-CsvTexts::CsvTexts(const std::vector<std::string>& known) : texts_(known), known_(known.size()) {
+bool all_csv_numbers(const std::vector<std::string>& texts) {
+  double ignored = 0;
+  return std::ranges::all_of(texts,
+                             [&](const std::string& t) { return parse_csv_number(t, ignored); });
+}
+
+CsvTexts::CsvTexts(const std::vector<std::string>& known, bool by_value)
+    : texts_(known), known_(known.size()), by_value_(by_value) {
   for (size_t i = 0; i < known.size(); ++i) {
     spellings_.try_emplace(known[i], i);
     if (std::string key = value_key(known[i]); !key.empty()) values_.try_emplace(std::move(key), i);
@@ -138,6 +145,7 @@ CsvTexts::CsvTexts(const std::vector<std::string>& known) : texts_(known), known
 
 size_t CsvTexts::find(std::string_view text) const {
   if (const auto at = spellings_.find(text); at != spellings_.end()) return at->second;
+  if (!by_value_) return kNone;
   const auto at = values_.find(value_key(text));
   return at == values_.end() ? kNone : at->second;
 }
@@ -145,7 +153,7 @@ size_t CsvTexts::find(std::string_view text) const {
 size_t CsvTexts::add(std::string_view text) {
   if (const auto at = spellings_.find(text); at != spellings_.end()) return at->second;
   size_t index = texts_.size();
-  if (std::string key = value_key(text); !key.empty())
+  if (std::string key = by_value_ ? value_key(text) : ""; !key.empty())
     index = values_.try_emplace(std::move(key), index).first->second;
   spellings_.emplace(text, index);
   if (index == texts_.size()) {

@@ -33,14 +33,17 @@ bool is_csv_date(std::string_view text);
 // Sorts texts as classes or categories: numbers by value, before words by their bytes.
 void sort_csv_texts(std::vector<std::string>& texts);
 
-// The different texts of a column. Numbers of equal value (1, 1.0) are one text, of which the
-// shortest spelling is kept.
+// Whether all of the texts are numbers.
+bool all_csv_numbers(const std::vector<std::string>& texts);
+
+// The different texts of a column. by_value: numbers of equal value (1, 1.0) are one text, of which
+// the shortest spelling is kept.
 class CsvTexts {
  public:
   static constexpr size_t kNone = static_cast<size_t>(-1);
   CsvTexts() = default;
   // With these texts, whose indices are their places in the list and whose spellings stay.
-  explicit CsvTexts(const std::vector<std::string>& known);
+  explicit CsvTexts(const std::vector<std::string>& known, bool by_value = true);
 
   size_t find(std::string_view text) const;  // the text's index; kNone: it is none of them
   size_t add(std::string_view text);         // the same for a text that may be new
@@ -51,6 +54,7 @@ class CsvTexts {
  private:
   std::vector<std::string> texts_;
   size_t known_ = 0;
+  bool by_value_ = true;
   std::map<std::string, size_t, std::less<>> spellings_;  // of all texts
   std::map<std::string, size_t, std::less<>> values_;     // the index of each number's value
 };

@@ -50,6 +50,9 @@ TEST_CASE("numbers of equal value are one text, by its shortest spelling") {
   CHECK(known.add("1") == 0);
   CHECK(known.add("c") == 2);
   CHECK(known.texts() == std::vector<std::string>{"01", "b", "c"});
+  CsvTexts spelled({}, false);
+  CHECK(spelled.add("1.0") != spelled.add("1"));
+  CHECK(spelled.find("1.00") == CsvTexts::kNone);
 }
 
 }  // namespace
