@@ -106,7 +106,7 @@ std::string described(const DataGuess& g) {
 
 struct InitArguments {
   GuessQuery query;
-  std::string out, header, missing;
+  std::string out, header, missing, decimal;
   bool force = false;
 };
 
@@ -128,6 +128,13 @@ void declare_init(Arguments& arguments, InitArguments& given) {
   arguments.text("--missing drop", given.missing, {.words = {"drop", "mean"}},
                  "leave out lines of a CSV that lack a value; default: inputs get the mean, and "
                  "targets must have one");
+  arguments.text("--decimal MARK", given.decimal, {.words = {".", ","}},
+                 "the decimal mark of a CSV, . or ,; default: by its numbers");
+  arguments.text("--exclude NAMES", given.query.exclude, {},
+                 "columns of a CSV that are no inputs: a,b,c; default: indices, dates and texts");
+  arguments.text("--categories NAMES", given.query.categories, {},
+                 "columns of a CSV that are texts, one input per different text; default: those of "
+                 "few texts");
   arguments.flag("--force", given.force, "overwrite the spec if it exists");
 }
 
@@ -138,6 +145,9 @@ int run_init(InitArguments& given) {
     throw BadWords{fmt::format("init --header {}: write yes or no", given.header)};
   if (!given.missing.empty() && given.missing != "drop" && given.missing != "mean")
     throw BadWords{fmt::format("init --missing {}: write drop or mean", given.missing)};
+  if (!given.decimal.empty() && given.decimal != "." && given.decimal != ",")
+    throw BadWords{fmt::format("init --decimal {}: write . or ,", given.decimal)};
+  if (!given.decimal.empty()) given.query.decimal = given.decimal[0];
   if (!given.header.empty())
     given.query.header =
         given.header == "yes" ? CsvFormat::HeaderLine::yes : CsvFormat::HeaderLine::no;

@@ -128,6 +128,11 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
     d.targets = d.classes > 0 ? classes_from(file, d.classes, path, query.ignore_index)
                               : pick(table, columns.targets);
   if (!table.doubt.empty()) d.warnings.push_back(table.doubt);
+  for (const auto* list : {&columns.inputs, &columns.targets})
+    for (const size_t i : *list)
+      if (!table.thousands[i].empty())
+        d.warnings.push_back(path + ": " +
+                             thousands_warning(one_line(table.names[i]), table.thousands[i]));
   if (training == nullptr) note_lost_digits(c, file, path, d);
   d.description = describe("csv", d, path) + header_of(table) + changes_of(table, encoded);
   return d;

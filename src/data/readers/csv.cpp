@@ -37,7 +37,10 @@ CsvHead head_of(std::span<const CsvField> fields, const CsvHeaderGuess& guess) {
 class Reader {
  public:
   Reader(const std::string& path, const CsvFormat& format)
-      : path_(path), records_(path, format.delimiter), format_(format) {}
+      : path_(path),
+        records_(path, format.delimiter),
+        format_(format),
+        checks_points_(format.delimiter != ',' && format.decimal == '.') {}
 
   CsvTable read() {
     std::vector<CsvField> fields;
@@ -61,6 +64,7 @@ class Reader {
     for (size_t i = 0; i < table_.columns(); ++i) {
       if (kinds_[i] == Kind::text && !targets_[i] && knows_none(i)) merge_numbers(i);
       table_.texts[i] = texts_[i].texts();
+      table_.thousands.emplace_back(points_[i].found());
     }
     return std::move(table_);
   }
@@ -72,6 +76,7 @@ class Reader {
     kinds_.assign(table_.columns(), format_.columns.empty() ? Kind::number : Kind::unused);
     for (const size_t i : format_.columns) kinds_[i] = Kind::number;
     texts_.resize(table_.columns());
+    points_.resize(table_.columns());
     refuses_others_.resize(table_.columns());
     most_texts_.resize(table_.columns());
     for (const CsvFormat::TextColumn& t : format_.text_columns) {
@@ -128,8 +133,10 @@ class Reader {
   double value(const CsvField& f, size_t column) {
     if (kinds_[column] == Kind::unused) return 0;
     double value = 0;
-    if (kinds_[column] == Kind::number && parse_csv_number(f.text, value, format_.decimal))
+    if (kinds_[column] == Kind::number && parse_csv_number(f.text, value, format_.decimal)) {
+      if (checks_points_) points_[column].add(f.text);
       return value;
+    }
     if (lacks_value(f, column)) {
       if (format_.missing == CsvFormat::Missing::keep && !targets_[column]) {
         ++table_.missing[column];
@@ -227,6 +234,10 @@ class Reader {
       return what +
              "; remove thousands separators, and if the file has decimal commas, write `decimal: "
              "','`";
+    if (const MarkedNumber m = marked_csv_number(text, format_.decimal); !m.what.empty())
+      return fmt::format(
+          "'{:.40}' in column '{:.40}' looks like one of {}; write plain numbers: {}", text, name,
+          m.what, m.plain);
     if (like_csv_number(text)) return what + "; correct it, or delete the line";
     return fmt::format("'{:.40}' in column '{:.40}' is not a number; {}", text, name,
                        !format_.advise_keys ? "delete the column, or replace its text with numbers"
@@ -241,9 +252,11 @@ class Reader {
   const CsvFormat& format_;
   CsvTable table_;
   enum class Kind { unused, number, text };
-  std::vector<Kind> kinds_;                  // of the columns
-  std::vector<bool> targets_;                // whether a column is to be predicted
-  std::vector<CsvTexts> texts_;              // of each column
+  std::vector<Kind> kinds_;              // of the columns
+  std::vector<bool> targets_;            // whether a column is to be predicted
+  std::vector<CsvTexts> texts_;          // of each column
+  std::vector<ThousandsPoints> points_;  // likewise
+  bool checks_points_ = false;
   std::vector<std::string> refuses_others_;  // CsvFormat::TextColumn::refuses_others
   std::vector<size_t> most_texts_;
   size_t first_ = 0;  // number of the first line that is not empty

@@ -68,7 +68,9 @@ struct CsvTable : CsvHead {
   // empty for other columns.
   std::vector<std::vector<std::string>> texts;
   std::vector<size_t> missing;  // fields without a value, of each column that is read
-  size_t dropped = 0;           // lines that were left out
+  // Of each column of numbers: ThousandsPoints::found(), where no comma stands between fields.
+  std::vector<std::string> thousands;
+  size_t dropped = 0;  // lines that were left out
 };
 
 // Reads a plain (uncompressed) file. Every field below the header must be one number unless

@@ -27,6 +27,30 @@ bool is_infinite_csv(std::string_view text);
 // `decimal`: 1,234 or 1.234,5.
 bool has_csv_separators(std::string_view text, char decimal);
 
+// A number that is written with marks that are not read.
+struct MarkedNumber {
+  std::string_view what{};  // "percentages", "amounts of money", ...; empty: it is none
+  std::string plain{};      // the number as it is read: "-5" for "(5)"
+};
+// Recognizes 5%, $5, 5 EUR, (5), 3 138, 3'138 and a minus sign U+2212, also combined.
+MarkedNumber marked_csv_number(std::string_view text, char decimal);
+
+// Finds columns in which the point may separate thousands: 7.291 beside 950.
+class ThousandsPoints {
+ public:
+  void add(std::string_view number);
+  // The first number with a point, if all of at least two such numbers have three digits behind it
+  // and the others are whole numbers below 1000, of which there are some; else empty.
+  std::string_view found() const;
+
+ private:
+  size_t pointed_ = 0, whole_ = 0;
+  bool others_ = false;
+  std::string first_;
+};
+// What a user should know about such a column, as a sentence without its end.
+std::string thousands_warning(std::string_view column, std::string_view number);
+
 // Whether the text is a date, or a date and a time: 2026-01-31, 31.1.2026, 1/31/26 12:30.
 bool is_csv_date(std::string_view text);
 

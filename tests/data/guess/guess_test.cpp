@@ -174,6 +174,41 @@ TEST_CASE("decimal commas are found where another character stands between field
   CHECK(has(guess_text(table("", 30, line)), "targets=\"1\", standardize=true, delimiter=\";\""));
 }
 
+TEST_CASE("percentages are left out and named; other columns by request") {
+  const auto line = [](int i) {
+    return std::to_string(i * 7 % 5) + ".5," + std::to_string(i % 7) + "%," +
+           std::to_string(i % 3) + "," + std::to_string(i) + ".25";
+  };
+  const Folder folder;
+  const std::string path = folder.write("t.csv", table("a,rate,kind,z\n", 40, line));
+  const DataGuess g = guess_csv({.path = path});
+  CHECK(notes(g, "column 'rate' is left out: it holds percentages: '0%' on line 2"));
+  CHECK(notes(g, "write plain numbers ('0%' is read as a number if it is written 0) to use them"));
+  CHECK(settings_text(guess_csv({.path = path, .exclude = "a", .categories = "rate,kind"})) ==
+        "path=t.csv, targets=z, exclude=[a], categories=[rate, kind]");
+  CHECK(has(error_of(Fault::spec, [&] { guess_csv({.path = path, .exclude = "a,z"}); }),
+            "--exclude names column 'z', which is a target"));
+  CHECK(has(data_error([&] { guess_csv({.path = path, .categories = "b"}); }), "no column 'b'"));
+}
+
+TEST_CASE("the decimal mark is that of most columns, or given") {
+  const auto line = [](int i) {
+    return std::to_string(i * 7 % 5) + ",43;1." + std::to_string(i % 3) + ";" + std::to_string(i);
+  };
+  const Folder folder;
+  const std::string path = folder.write("t.csv", table("wert;v;z\n", 40, line));
+  const std::string why = data_error([&] { guess_csv({.path = path}); });
+  CHECK_MESSAGE(has(why, "column 'v' holds numbers with"), why);
+  CHECK_MESSAGE(has(why,
+                    "leave the column out with --exclude, or take its texts as categories with "
+                    "--categories; if '.' is the decimal mark of the file, use --decimal '.'"),
+                why);
+  CHECK(settings_text(guess_csv({.path = path, .categories = "v"})) ==
+        "path=t.csv, targets=z, categories=[v], standardize=true, delimiter=\";\", decimal=\",\"");
+  CHECK(settings_text(guess_csv({.path = path, .decimal = '.', .exclude = "wert"})) ==
+        "path=t.csv, targets=z, exclude=[wert], standardize=true, delimiter=\";\"");
+}
+
 TEST_CASE("indices and dates are left out and named") {
   const Folder folder;
   const std::string path =
@@ -216,6 +251,9 @@ TEST_CASE("several targets, and columns of one name") {
 }
 
 TEST_CASE("a header that looks like numbers is found, forced or denied, and doubts are told") {
+  const auto whole = [](int i) {
+    return std::to_string(i * 7 % 5) + "," + std::to_string(i % 3) + "," + std::to_string(i % 2);
+  };
   const auto line = [](int i) {
     return std::to_string(i * 7 % 5) + ".5," + std::to_string(i % 3) + ".25," +
            std::to_string(i % 2);
@@ -225,6 +263,11 @@ TEST_CASE("a header that looks like numbers is found, forced or denied, and doub
   const Folder folder;
   const std::string path = folder.write("t.csv", table("1,3,x\n", 40, line));
   CHECK(notes(guess_csv({.path = path}), "warning: line 1 of " + path + " is taken for"));
+  CHECK(notes(guess_csv({.path = path}), "(--header no of init)"));
+  CHECK(has(why_not(table("2,1,target\n", 40, whole)),
+            "but 'target' on line 1; if this line names the columns, use --header yes; otherwise "
+            "correct these fields"));
+  CHECK_FALSE(has(why_not(table("2,1,1\n2,1,target\n", 40, whole)), "--header"));
   const DataGuess forced = guess_csv({.path = path, .header = CsvFormat::HeaderLine::yes});
   CHECK(settings_text(forced) ==
         "path=t.csv, targets=x, classes=2, standardize=true, header=\"yes\"");
@@ -342,6 +385,8 @@ TEST_CASE("images: one folder per class, with and without splits" * doctest::ski
 
 TEST_CASE("texts, names of data sets, and what is neither") {
   const Folder folder;
+  CHECK(has(data_error([&] { guess_data({.path = folder.write("t.csv.gz", "\x1f\x8b")}); }),
+            "t.csv.gz is compressed with gzip; unpack it with gunzip"));
   const auto guess = [](const std::string& path, const std::string& target = "") {
     return guess_data({.path = path, .target = target});
   };
@@ -370,7 +415,7 @@ TEST_CASE("texts, names of data sets, and what is neither") {
             "arrays/data.npz is an archive of arrays, which dptrain does not read"));
   CHECK(has(error_of(Fault::spec, [&] { guess("csv"); }), "dptrain init FILE"));
   CHECK(has(error_of(Fault::spec, [&] { guess("synthetic_images", "t"); }),
-            "--target, --header and --missing are for tables"));
+            "--target, --header, --missing, --decimal, --exclude and --categories are for tables"));
 }
 
 TEST_CASE("YAML scalars are quoted where they would mean something else") {
