@@ -235,9 +235,8 @@ class Reader {
              "; remove thousands separators, and if the file has decimal commas, write `decimal: "
              "','`";
     if (const MarkedNumber m = marked_csv_number(text, format_.decimal); !m.what.empty())
-      return fmt::format(
-          "'{:.40}' in column '{:.40}' looks like one of {}; write plain numbers: {}", text, name,
-          m.what, m.plain);
+      return fmt::format("'{:.40}' in column '{:.40}': {} are not read; write plain numbers: {}",
+                         text, name, m.what, m.plain);
     if (like_csv_number(text)) return what + "; correct it, or delete the line";
     return fmt::format("'{:.40}' in column '{:.40}' is not a number; {}", text, name,
                        !format_.advise_keys ? "delete the column, or replace its text with numbers"

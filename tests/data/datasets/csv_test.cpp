@@ -293,7 +293,7 @@ TEST_CASE("csv: percentages and amounts are refused with what they look like") {
     return data_error([&] { load("csv", yaml, Split::train, folder.path()); });
   };
   CHECK(has(why("{path: t.csv, classes: 2}"),
-            "t.csv:2:1: '5%' in column 'rate' looks like one of percentages; write plain numbers: "
+            "t.csv:2:1: '5%' in column 'rate': percentages are not read; write plain numbers: "
             "5"));
   const std::string found = why("{path: t.csv, classes: 2, categories: auto}");
   CHECK_MESSAGE(has(found, "column 'rate' holds percentages: '5%' on line 2"), found);
