@@ -136,7 +136,12 @@ void ReservedSpace::release() noexcept {
   if (fd_ >= 0 && ::ftruncate(fd_, 0) != 0) errno = 0;
 }
 
-void write_file(Disk& disk, const std::string& path, std::span<const BytesToWrite> parts) {
+namespace {
+
+using FileCheck = std::function<void(const std::string&)>;
+
+void replace_file(Disk& disk, const std::string& path, std::span<const BytesToWrite> parts,
+                  const FileCheck& check) {
   // The process id keeps two processes that write the same path apart: exports take no lock.
   const std::string made = fmt::format("{}.{}", aside(path), ::getpid());
   try {
@@ -144,12 +149,19 @@ void write_file(Disk& disk, const std::string& path, std::span<const BytesToWrit
     Open file(disk, disk.create(made), path);
     for (const BytesToWrite& part : parts) part.pass([&](auto bytes) { file.write(bytes); });
     file.sync();
+    if (check) check(made);
     if (disk.rename(made, path) != 0) fail_writing(path);
   } catch (...) {
     disk.remove(made);
     throw;
   }
   sync_names(disk, folder_of(path));
+}
+
+}  // namespace
+
+void write_file(Disk& disk, const std::string& path, std::span<const BytesToWrite> parts) {
+  replace_file(disk, path, parts, {});
 }
 
 void sync_names(Disk& disk, const std::string& folder) noexcept {
@@ -160,8 +172,13 @@ void sync_names(Disk& disk, const std::string& folder) noexcept {
 }
 
 void write_file(Disk& disk, const std::string& path, std::string_view text) {
+  write_file(disk, path, text, {});
+}
+
+void write_file(Disk& disk, const std::string& path, std::string_view text,
+                const FileCheck& check) {
   const BytesToWrite bytes(std::as_bytes(std::span(text)));
-  write_file(disk, path, {&bytes, 1});
+  replace_file(disk, path, {&bytes, 1}, check);
 }
 
 void write_folder(Disk& disk, const std::string& path, std::span<const FileContent> files) {

@@ -58,7 +58,8 @@ class ReservedSpace {
 // -1 and errno. REQUIRES: no '/' at the end of the path.
 int make_folders(Disk& disk, const std::string& path);
 
-// After it returns, the names of the files in the folder survive a crash, if the folder can be read.
+// After it returns, the names of the files in the folder survive a crash, if the folder can be
+// read.
 void sync_names(Disk& disk, const std::string& folder) noexcept;
 
 // Bytes to write: those in memory, or those that a function passes on, in order, in pieces that are
@@ -80,6 +81,10 @@ class BytesToWrite {
 // Throws like fail_writing() and then leaves nothing behind.
 void write_file(Disk& disk, const std::string& path, std::span<const BytesToWrite> parts);
 void write_file(Disk& disk, const std::string& path, std::string_view text);
+// Calls `check` with the name of the complete temporary file, in the same folder. If `check`
+// throws, PATH stays as it was.
+void write_file(Disk& disk, const std::string& path, std::string_view text,
+                const std::function<void(const std::string&)>& check);
 
 struct FileContent {
   std::string name;

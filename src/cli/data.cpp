@@ -126,6 +126,7 @@ void declare_data(Arguments& arguments, DataArguments& given) {
 int run_data(DataArguments& given) {
   const LoadedSpec loaded = load(given.spec);
   const Spec& spec = loaded.spec;
+  if (!given.sheet.empty()) refuse_overwriting(given.sheet, loaded);
   const SessionData data = data_of(spec);
   const size_t width = text_width();
   const DataTextStyle style{.columns = width > 0 ? width : 80, .ascii = !shows_utf8()};

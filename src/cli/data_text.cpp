@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/count.h"
+#include "base/one_line.h"
 #include "base/utf8.h"
 
 namespace dpt {
@@ -206,7 +207,8 @@ std::string ranges_text(const std::string& title, const std::vector<DataSummary:
 std::string missing_text(const DataSummary& s) {
   std::string out = "missing values in the file: ";
   for (size_t i = 0; i < s.missing.size(); ++i)
-    out += fmt::format("{}{} {}", i > 0 ? ", " : "", s.missing[i].column, s.missing[i].fields);
+    out += fmt::format("{}{} {}", i > 0 ? ", " : "", one_line(s.missing[i].column),
+                       s.missing[i].fields);
   return out;
 }
 
@@ -253,8 +255,9 @@ Json data_json(const std::string& name, const Dataset& d, const DataSummary& s) 
 std::string data_text(const std::string& name, const Dataset& d, const DataSummary& s,
                       const DataTextStyle& style) {
   std::string out =
-      wrapped(fmt::format("{} set: {}, {} {} before transforms", name, counted(s.samples, "sample"),
-                          d.inputs.sample().str(), name_of(d.inputs.desc.dtype)),
+      wrapped(fmt::format("{} set: {}, {} {} before {}", name, counted(s.samples, "sample"),
+                          d.inputs.sample().str(), name_of(d.inputs.desc.dtype),
+                          s.file_units ? "`standardize` and transforms" : "transforms"),
               style.columns) +
       wrapped(d.description, style.columns, "  ");
   if (s.classes.classes() > 0) out += classes_text(d, s, style);

@@ -11,6 +11,7 @@
 #include "base/disk.h"
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/refuse_overwriting.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
 #include "cli/arguments.h"
@@ -184,7 +185,9 @@ int run_export(ExportArguments& given) {
            "with its own --weights");
     const std::string run = names_run(given.spec.path) ? find_run(given.spec.path) : "";
     if (!run.empty()) given.spec.path = run + "/spec.resolved.yaml";
-    export_program(load(given.spec), run, given.output);
+    const LoadedSpec loaded = load(given.spec);
+    refuse_overwriting(given.output, loaded);
+    export_program(loaded, run, given.output);
     return 0;
   }
   if (given.output.empty())
@@ -192,6 +195,8 @@ int run_export(ExportArguments& given) {
   if (given.spec.path.empty()) return load(given.spec), 0;  // says that there is none
   const TrainedRun run = load(TrainedRunArgument{
       .run = given.spec.path, .weights = given.weights, .overrides = given.spec.overrides});
+  refuse_overwriting(given.output, run.loaded);
+  refuse_overwriting(given.output, run.weights);
   if (given.to == "onnx")
     export_onnx(run, given.output, given.with_transforms);
   else

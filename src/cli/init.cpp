@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 
 #include "base/count.h"
+#include "base/disk.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/installation.h"
+#include "base/one_line.h"
+#include "base/refuse_overwriting.h"
 #include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -46,27 +49,52 @@ std::string word_of(std::string name) {
   return name.empty() ? "model" : name;
 }
 
-// Throws if the spec cannot be trained, and removes it: a spec that init leaves behind is right.
-void check_written(const std::string& path) {
-  try {
-    const LoadedSpec loaded = load({.path = path, .overrides = {}});
-    (void)open_session(loaded, {.runs = false, .sizes_only = true});
-  } catch (const BadSpec& e) {
-    std::error_code ignored;
-    fs::remove(path, ignored);
-    throw BadSpec{e.text +
-                  "dptrain: no spec was written: the net that init chose does not fit this "
-                  "data; write the spec as docs/specs.md shows\n"};
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove(path, ignored);
-    throw;
+// Replaces every `from` in the text.
+std::string with_name(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+// Writes the spec once it has passed the check: a spec that init leaves behind can be trained, and
+// one that was there stays if the check fails.
+void write_checked(const std::string& path, const std::string& text) {
+  std::error_code ignored;
+  const fs::file_status there = fs::symlink_status(path, ignored);
+  if (fs::exists(there) && !fs::is_regular_file(there) && !fs::is_symlink(there))
+    fail(Fault::spec, "{} is not a regular file; name another file with --out", path);
+  Disk disk;
+  write_file(disk, path, text, [&](const std::string& made) {
+    try {
+      const LoadedSpec loaded = load({.path = made, .overrides = {}});
+      (void)open_session(loaded, {.runs = false, .sizes_only = true});
+    } catch (const BadSpec& e) {
+      throw BadSpec{with_name(e.text, made, path) +
+                    "dptrain: no spec was written: the net that init chose does not fit this "
+                    "data; write the spec as docs/specs.md shows\n"};
+    }
+  });
+}
+
+// Throws Error{spec} if the spec would replace a file of the data.
+void check_output(const std::string& path, const DataGuess& guess, const std::string& data) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return;
+  refuse_overwriting(path, data);
+  for (const DataGuess::Setting& s : guess.settings) {
+    if (!s.is_path) continue;
+    refuse_overwriting(path, s.value);
+    if (!fs::is_directory(s.value, ignored)) continue;
+    for (fs::recursive_directory_iterator at(s.value, ignored), end; !ignored && at != end;
+         at.increment(ignored))
+      if (fs::path(path).filename() == at->path().filename())
+        refuse_overwriting(path, at->path().string());
   }
 }
 
 std::string described(const DataGuess& g) {
   std::string out;
-  for (const std::string& note : g.notes) out += note + "\n";
+  for (const std::string& note : g.notes) out += one_line(note) + "\n";
   out += fmt::format("training set: {}\n", g.train.description);
   if (!g.validation.empty()) out += fmt::format("validation set: {}\n", g.validation);
   if (!g.validation.empty() && !g.has_test()) return out;
@@ -80,7 +108,7 @@ std::string described(const DataGuess& g) {
 
 struct InitArguments {
   GuessQuery query;
-  std::string out, header, missing;
+  std::string out, header, missing, decimal;
   bool force = false;
 };
 
@@ -102,6 +130,13 @@ void declare_init(Arguments& arguments, InitArguments& given) {
   arguments.text("--missing drop", given.missing, {.words = {"drop", "mean"}},
                  "leave out lines of a CSV that lack a value; default: inputs get the mean, and "
                  "targets must have one");
+  arguments.text("--decimal MARK", given.decimal, {.words = {".", ","}},
+                 "the decimal mark of a CSV, . or ,; default: by its numbers");
+  arguments.text("--exclude NAMES", given.query.exclude, {},
+                 "columns of a CSV that are no inputs: a,b,c; default: indices, dates and texts");
+  arguments.text("--categories NAMES", given.query.categories, {},
+                 "columns of a CSV that are texts, one input per different text; default: those of "
+                 "few texts");
   arguments.flag("--force", given.force, "overwrite the spec if it exists");
 }
 
@@ -112,23 +147,27 @@ int run_init(InitArguments& given) {
     throw BadWords{fmt::format("init --header {}: write yes or no", given.header)};
   if (!given.missing.empty() && given.missing != "drop" && given.missing != "mean")
     throw BadWords{fmt::format("init --missing {}: write drop or mean", given.missing)};
+  if (!given.decimal.empty() && given.decimal != "." && given.decimal != ",")
+    throw BadWords{fmt::format("init --decimal {}: write . or ,", given.decimal)};
+  if (!given.decimal.empty()) given.query.decimal = given.decimal[0];
   if (!given.header.empty())
     given.query.header =
         given.header == "yes" ? CsvFormat::HeaderLine::yes : CsvFormat::HeaderLine::no;
   given.query.drops_missing = given.missing == "drop";
   DataGuess guess = guess_data(given.query);
-  guess.name = word_of(guess.name);
-  const std::string path = given.out.empty() ? guess.name + ".yaml" : given.out;
+  const std::string path = given.out.empty() ? word_of(guess.name) + ".yaml" : given.out;
+  guess.name = word_of(given.out.empty() ? guess.name : fs::path(path).stem().string());
   std::error_code ignored;
   if (!given.force && fs::exists(fs::symlink_status(path, ignored)))
     fail(Fault::spec, "{} exists; use --force to overwrite it, or choose another file with --out",
          path);
   const std::string parent = fs::path(path).parent_path().string();
   const std::string folder = parent.empty() ? "." : parent;
-  write_text(path, init_spec(guess, folder, schema_for(folder)), "; name another file with --out");
+  check_output(path, guess, given.query.path);
+  const std::string text = init_spec(guess, folder, schema_for(folder));
   const std::string description = described(guess);
-  guess = DataGuess();  // check_written() reads the samples again
-  check_written(path);
+  guess = DataGuess();  // write_checked() reads the samples again
+  write_checked(path, text);
   print_stdout("{}\nwrote {}; next:\n  dptrain check {}\n  dptrain {}\n", description, path, path,
                path);
   return 0;

@@ -10,6 +10,7 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/one_line.h"
 #include "data/tables.h"
 
 namespace dpt {
@@ -18,7 +19,8 @@ namespace {
 // Lines of YAML with comments beside them.
 class SpecText {
  public:
-  void comment(std::string_view text) { out_ += fmt::format("# {}\n", text); }
+  // The text may have names and values of the data: a line break in them must not end the comment.
+  void comment(std::string_view text) { out_ += fmt::format("# {}\n", one_line(text)); }
   void empty() { out_ += '\n'; }
   // A line that is too long for a comment beside it has its comment above.
   void line(const std::string& yaml, std::string_view comment = "") {

@@ -16,6 +16,7 @@
 #include "base/count.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/refuse_overwriting.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
 #include "base/units.h"
@@ -108,6 +109,16 @@ int report_unread(const InputFiles& inputs) {
   return static_cast<int>(Fault::data);
 }
 
+// Throws Error{spec} if the predictions would replace a file that they are computed from.
+void check_output(const std::string& output, const TrainedRun& run, const InputFiles& inputs) {
+  for (const std::string& file : inputs.files) refuse_overwriting(output, file);
+  refuse_overwriting(output, run.weights);
+  refuse_overwriting(output, run.loaded);
+  if (run.folder.empty()) return;
+  for (const char* name : {"data.json", "metrics.jsonl"})
+    refuse_overwriting(output, run.folder + "/" + name);
+}
+
 struct PredictArguments {
   TrainedRunArgument run;
   std::vector<std::string> files;
@@ -143,6 +154,7 @@ int run_predict(PredictArguments& given) {
     print_stderr("note: {} is left out: it is no image ({})\n", file, kImageEndings);
   if (inputs.unread->reasons().size() == inputs.files.size()) return report_unread(inputs);
   for (const std::string& note : inputs.notes) print_stderr("dptrain: note: {}\n", note);
+  if (!given.output.empty()) check_output(given.output, run, inputs);
   const SimdKernels& simd = simd_kernels();
   const BatchLoader loader(
       inputs.dataset, spec.data.transforms, {},

@@ -10,6 +10,7 @@
 #include "base/disk.h"
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/refuse_overwriting.h"
 #include "base/status_line.h"
 #include "base/stdout.h"
 #include "base/units.h"
@@ -42,6 +43,15 @@ void write_bench_page(const std::string& path, const std::string& out) {
       bench_page(
           read_file(path + "/" + kBench, kMostBenchBytes),
           std::filesystem::exists(picture, error) ? read_file(picture, kMostBenchBytes) : ""));
+}
+
+// Throws Error{spec} if the output would replace a file of the run: only pages and pictures there
+// may be overwritten.
+void check_output(const std::string& output, const std::string& run, std::string_view ending) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(run, error), end; !error && at != end;
+       at.increment(error))
+    if (at->path().extension() != ending) refuse_overwriting(output, at->path().string());
 }
 
 struct ReportArguments {
@@ -77,6 +87,7 @@ int run_report_command(ReportArguments& given) {
              "picture is {}/bench.svg",
              path, path);
       if (given.out.empty()) given.out = path + "/report.html";
+      check_output(given.out, path, ".html");
       write_bench_page(path, given.out);
       print_stdout("report: {}\n", given.out);
       return 0;
@@ -85,6 +96,10 @@ int run_report_command(ReportArguments& given) {
   }
   if (given.out.empty())
     given.out = runs.size() == 1 ? runs[0].summary.path + "/report.html" : "report.html";
+  for (const ReportedRun& run : runs) {
+    check_output(given.out, run.summary.path, ".html");
+    if (!given.svg.empty()) check_output(given.svg, run.summary.path, ".svg");
+  }
   Disk disk;
   write_file(disk, given.out, runs.size() == 1 ? run_report(runs[0]) : runs_report(runs));
   if (!given.svg.empty()) {

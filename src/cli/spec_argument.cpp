@@ -5,10 +5,20 @@
 #include <utility>
 
 #include "base/installation.h"
+#include "base/refuse_overwriting.h"
 #include "base/stderr.h"
 #include "train/run_directories.h"
 
 namespace dpt {
+namespace {
+
+void refuse_named(const std::string& output, const Node& n) {
+  if (n.kind == Node::Kind::scalar) refuse_overwriting(output, n.text);
+  for (const Node& item : n.items) refuse_named(output, item);
+  for (const Node::Entry& entry : n.entries) refuse_named(output, entry.value);
+}
+
+}  // namespace
 
 void SpecArgument::add_to(Arguments& arguments, const std::string& help, unsigned also,
                           unsigned more) {
@@ -38,6 +48,13 @@ LoadedSpec load(const SpecArgument& argument) {
                        &out.tree);
   if (!d.ok()) throw BadSpec{d.render()};
   return out;
+}
+
+void refuse_overwriting(const std::string& output, const LoadedSpec& loaded) {
+  std::error_code error;
+  if (!std::filesystem::exists(output, error)) return;
+  for (const auto& file : loaded.files) refuse_overwriting(output, file->path);
+  refuse_named(output, loaded.tree);
 }
 
 bool assume_batch_size(Spec& spec) {

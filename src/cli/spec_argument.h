@@ -38,6 +38,10 @@ std::string find_spec(const std::string& path);
 // Reads the spec that find_spec() finds, applies the overrides, checks the result. Throws BadSpec.
 LoadedSpec load(const SpecArgument& argument);
 
+// Throws Error{spec} if a command would write its output over a file of the spec or one that the
+// spec names, such as its data.
+void refuse_overwriting(const std::string& output, const LoadedSpec& loaded);
+
 // Replaces `data.batch_size: auto` by a number. Returns whether the spec had it.
 bool assume_batch_size(Spec& spec);
 

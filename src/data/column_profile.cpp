@@ -8,14 +8,19 @@
 #include <fmt/ranges.h>
 
 #include "base/count.h"
+#include "base/one_line.h"
 #include "data/readers/csv_fields.h"
 
 namespace dpt {
+
+ColumnProfile::ColumnProfile(const std::string& name, char decimal)
+    : name_(one_line(name)), decimal_(decimal) {}
 
 void ColumnProfile::add(const CsvField& field) {
   ++rows_;
   double value = 0;
   if (parse_csv_number(field.text, value, decimal_)) {
+    if (decimal_ == '.') points_.add(field.text);
     whole_ = whole_ && std::trunc(value) == value;
     rises_ = rises_ && whole_ && (rows_ == 1 || value > last_);
     if ((value != last_ || values_.empty()) && values_.size() <= kFew) values_.insert(value);
@@ -26,13 +31,18 @@ void ColumnProfile::add(const CsvField& field) {
     if (missing_++ > 0) return;
     missing_line_ = field.line;
     missing_column_ = field.column;
-    missing_text_ = field.text;
+    missing_text_ = one_line(field.text);
     return;
   }
   ++words_in_all_;
   dates_ += is_csv_date(field.text) ? 1 : 0;
   infinite_ += is_infinite_csv(field.text) ? 1 : 0;
   separated_ += has_csv_separators(field.text, decimal_) ? 1 : 0;
+  if (MarkedNumber mark = marked_csv_number(field.text, decimal_);
+      !mark.what.empty() && marked_++ == 0) {
+    mark_ = std::move(mark);
+    marked_text_ = one_line(field.text);
+  }
   if (const auto known = words_.find(field.text); known != words_.end())
     ++known->second.count;
   else if (words_.size() <= kMostWords)
@@ -44,7 +54,7 @@ ColumnProfile::Kind ColumnProfile::kind() const {
   if (given == 0) return Kind::empty;
   if (words_in_all_ == 0) return Kind::numbers;
   if (dates_ == words_in_all_ && dates_ >= numbers) return Kind::dates;
-  const size_t odd = separated_ + infinite_;  // numbers that cannot be used
+  const size_t odd = separated_ + infinite_ + marked_;  // numbers that cannot be used
   if (2 * (numbers + odd) <= given || (odd == 0 && few_values())) return Kind::texts;
   return Kind::broken;
 }
@@ -59,13 +69,15 @@ bool ColumnProfile::few_values() const {
 
 bool ColumnProfile::can_be_corrected() const {
   constexpr size_t kShare = 10;  // at most this part of the fields is wrong
-  return separated_ + infinite_ > 0 || words_in_all_ * kShare <= rows_ - missing_;
+  // A column of percentages alone is left out, as one of dates.
+  if (separated_ + infinite_ == 0 && marked_ == rows_ - missing_) return false;
+  return separated_ + infinite_ + marked_ > 0 || words_in_all_ * kShare <= rows_ - missing_;
 }
 
 std::string ColumnProfile::first_word() const {
   const auto first =
       std::ranges::min_element(words_, {}, [](const auto& word) { return word.second.line; });
-  return fmt::format("'{:.20}' on line {}", first->first, first->second.line);
+  return fmt::format("'{:.20}' on line {}", one_line(first->first), first->second.line);
 }
 
 std::string ColumnProfile::why_broken() const {
@@ -75,14 +87,26 @@ std::string ColumnProfile::why_broken() const {
   std::ranges::sort(lines);
   std::vector<std::string> shown;
   for (const auto& [line, text] : lines)
-    if (shown.size() < kShown) shown.push_back(fmt::format("'{:.20}' on line {}", text, line));
+    if (shown.size() < kShown)
+      shown.push_back(fmt::format("'{:.20}' on line {}", one_line(text), line));
   const size_t more = words_in_all_ - shown.size();
   if (separated_ > 0)
-    return fmt::format("holds numbers with a decimal comma or with thousands separators: {}{}",
-                       fmt::join(shown, ", "), more > 0 ? ", ..." : "");
+    return fmt::format("holds numbers with a decimal {} or with thousands separators: {}{}",
+                       decimal_ == '.' ? "comma" : "point", fmt::join(shown, ", "),
+                       more > 0 ? ", ..." : "");
+  if (marked_ == words_in_all_ && 2 * marked_ > rows_ - missing_)
+    return fmt::format("holds {}: {}{}", mark_.what, fmt::join(shown, ", "),
+                       more > 0 ? ", ..." : "");
   return fmt::format("holds numbers in {} of {}, but {}{}", rows_ - missing_ - words_in_all_,
                      counted(rows_, "line"), fmt::join(shown, ", "),
                      more > 0 ? " and " + counted(more, "other field") : "");
+}
+
+std::string ColumnProfile::correction() const {
+  if (marked_ == 0 || separated_ > 0) return "correct these fields";
+  const std::string plain =
+      fmt::format("'{:.20}' is read as a number if it is written {}", marked_text_, mark_.plain);
+  return "write plain numbers (" + plain + ")";
 }
 
 }  // namespace dpt

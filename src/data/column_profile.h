@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/readers/csv_fields.h"
 #include "data/readers/csv_records.h"
 
 namespace dpt {
@@ -14,11 +15,11 @@ namespace dpt {
 class ColumnProfile {
  public:
   // decimal: '.' or ','
-  explicit ColumnProfile(std::string name, char decimal = '.')
-      : name_(std::move(name)), decimal_(decimal) {}
+  explicit ColumnProfile(const std::string& name, char decimal = '.');
 
   void add(const CsvField& field);
 
+  // The name and texts below are for messages: control characters in them are escaped.
   const std::string& name() const { return name_; }
   size_t rows() const { return rows_; }
   size_t missing() const { return missing_; }
@@ -49,6 +50,11 @@ class ColumnProfile {
   // What a broken column has, and on which lines: "holds numbers in 98 of 100 lines, but 'x4' on
   // line 7, 'x5' on line 9".
   std::string why_broken() const;
+  std::string_view thousands() const { return points_.found(); }  // see ThousandsPoints
+  bool has_separators() const { return separated_ > 0; }
+  bool is_marked() const { return marked_ > 0; }  // some fields are marked_csv_number()
+  // How to correct a broken column: "correct these fields", or how they are written plainly.
+  std::string correction() const;
   // Whether few fields of a broken column must be corrected, or all in the same way.
   bool can_be_corrected() const;
 
@@ -59,7 +65,10 @@ class ColumnProfile {
   char decimal_;
   size_t rows_ = 0, missing_ = 0, missing_line_ = 0, missing_column_ = 0;
   std::string missing_text_;
-  size_t words_in_all_ = 0, dates_ = 0, separated_ = 0, infinite_ = 0;
+  size_t words_in_all_ = 0, dates_ = 0, separated_ = 0, infinite_ = 0, marked_ = 0;
+  ThousandsPoints points_;
+  MarkedNumber mark_;  // the first one
+  std::string marked_text_;
   bool whole_ = true, rises_ = true;
   double last_ = 0;
   std::set<double> values_;

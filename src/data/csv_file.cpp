@@ -134,21 +134,30 @@ std::vector<size_t> columns_of_texts(const std::string& path, const CsvFormat& f
                                      const CsvHead& head, std::span<const size_t> inputs) {
   std::vector<ColumnProfile> profiles;
   for (const size_t i : inputs) profiles.emplace_back(head.names[i], format.decimal);
+  size_t first_line = 0;
   scan_csv(path, format, [&](const CsvLine& line) {
+    if (first_line == 0) first_line = line.number;
     for (size_t i = 0; i < inputs.size() && !line.header; ++i)
       if (inputs[i] < line.fields.size()) profiles[i].add(line.fields[inputs[i]]);
     return true;
   });
+  const auto header_advice = [&](const ColumnProfile& c) {
+    return format.header == CsvFormat::HeaderLine::automatic && c.words().size() == 1 &&
+                   c.words().begin()->second.line == first_line
+               ? "if this line names the columns, write `header: yes`; otherwise "
+               : "";
+  };
   std::vector<size_t> out;
   for (size_t i = 0; i < inputs.size(); ++i) {
     using enum ColumnProfile::Kind;
     const ColumnProfile::Kind kind = profiles[i].kind();
     if (kind == broken)
       fail(Fault::data,
-           "{}: column '{}' {}; correct these fields, {}, list the column in `categories` if they "
+           "{}: column '{}' {}; {}{}, {}, list the column in `categories` if they "
            "are texts, or "
            "leave it out with `exclude`",
-           path, profiles[i].name(), profiles[i].why_broken(),
+           path, profiles[i].name(), profiles[i].why_broken(), header_advice(profiles[i]),
+           profiles[i].correction(),
            format.decimal == '.' ? "write `decimal: ','` if the file has decimal commas"
                                  : "leave out `decimal` if the file has decimal points");
     if (kind == texts || kind == dates) out.push_back(inputs[i]);

@@ -28,6 +28,28 @@ std::vector<Values> parts_of(const Shape& sample, const std::vector<std::string>
   return out;
 }
 
+// What `standardize` did to the numbers of a sample, in equal parts; empty: nothing.
+std::vector<ChannelScaling> scalings_of(const Dataset& d) {
+  std::vector<ChannelScaling> out = d.channels;
+  for (const ColumnEncoding& e : d.columns.encodings) {
+    if (e.categories.empty()) out.push_back({.mean = e.mean, .std = e.std});
+    out.resize(out.size() + e.categories.size());
+  }
+  const bool any =
+      std::ranges::any_of(out, [](const ChannelScaling& s) { return s != ChannelScaling{}; });
+  return any ? out : std::vector<ChannelScaling>();
+}
+
+void add_in_file_units(std::span<const float> x, const std::vector<ChannelScaling>& scalings,
+                       std::vector<Values>& to) {
+  const size_t inner = std::max<size_t>(1, x.size() / to.size());
+  const size_t part = std::max<size_t>(1, x.size() / scalings.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const ChannelScaling& s = scalings[std::min(i / part, scalings.size() - 1)];
+    to[std::min(i / inner, to.size() - 1)].range.add(static_cast<double>(x[i]) * s.std + s.mean);
+  }
+}
+
 template <class T>
 void add_sample(std::span<const T> x, std::vector<Values>& to) {
   const size_t inner = std::max<size_t>(1, x.size() / to.size());
@@ -65,6 +87,8 @@ class Summary {
     out_.read = d_.reader ? std::min(out_.samples, most_read) : out_.samples;
     std::vector<std::byte> bytes(d_.reader ? static_cast<size_t>(x.sample().elements()) : 0);
     std::set<int32_t> tokens;
+    const std::vector<ChannelScaling> scalings = scalings_of(d_);
+    out_.file_units = !scalings.empty();
     for (int64_t n = 0; n < out_.read; ++n) {
       const int64_t i = n * out_.samples / out_.read;  // fits: at most 2^28 samples
       if (d_.reader) {
@@ -76,6 +100,8 @@ class Summary {
       } else if (x.desc.dtype == DType::i32) {
         for (const int32_t t : sample<int32_t>(x, i)) tokens.insert(t);
         add_sample(sample<int32_t>(x, i), out_.inputs);
+      } else if (out_.file_units) {
+        add_in_file_units(sample<float>(x, i), scalings, out_.inputs);
       } else {
         add_sample(sample<float>(x, i), out_.inputs);
       }

@@ -56,10 +56,11 @@ struct DataSummary {
   int64_t samples = 0;
   int64_t read = 0;  // samples whose inputs were read; the others would have to be decoded
   std::vector<Values> inputs, targets;  // targets: of values; empty: they are classes
+  bool file_units = false;  // inputs are given as in the file: without what `standardize` did
   ClassCounts classes;
-  int64_t ignored = 0;                  // targets that are no class
-  std::vector<Missing> missing;         // input columns with fields without a value in the file
-  int64_t tokens_used = 0;              // different tokens that occur
+  int64_t ignored = 0;           // targets that are no class
+  std::vector<Missing> missing;  // input columns with fields without a value in the file
+  int64_t tokens_used = 0;       // different tokens that occur
 };
 
 // rows: the samples of the set; empty: all. Reads all samples in memory, and at most `most_read`,

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "base/one_line.h"
 #include "formats/csv_text.h"
 
 namespace dpt {
@@ -261,7 +262,7 @@ std::string PredictionTable::text(std::span<const float> outputs) const {
   const auto add = [&](std::string file, std::string row, const std::vector<std::string>& cells) {
     std::vector<std::string> line{std::move(file)};
     if (rows) line.push_back(std::move(row));
-    line.insert(line.end(), cells.begin(), cells.end());
+    for (const std::string& cell : cells) line.push_back(one_line(cell));
     lines.push_back(std::move(line));
   };
   add("file", "row", columns());

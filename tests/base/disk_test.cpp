@@ -255,6 +255,22 @@ TEST_CASE(
   CHECK(n > 5);
 }
 
+TEST_CASE("a file that fails its check leaves what was there") {
+  const Folder folder;
+  folder.write("file", "old");
+  Disk disk;
+  const auto refuse = [&](const std::string& made) {
+    CHECK(read_file(made) == "new");
+    throw Error(Fault::data, "wrong");
+  };
+  CHECK_THROWS_AS(write_file(disk, folder.file("file"), "new", refuse), Error);
+  CHECK(read_file(folder.file("file")) == "old");
+  const std::filesystem::directory_iterator files(folder.path());
+  CHECK(std::distance(begin(files), end(files)) == 1);
+  write_file(disk, folder.file("file"), "new", [](const std::string&) {});
+  CHECK(read_file(folder.file("file")) == "new");
+}
+
 TEST_CASE("a link is replaced by the file, and what it leads to stays") {
   const Folder folder;
   folder.write("elsewhere", "somebody's");

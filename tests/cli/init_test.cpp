@@ -1,4 +1,5 @@
 // dptrain init: each kind of data gives a spec that passes the check and trains.
+#include <algorithm>
 #include <filesystem>
 
 #include <doctest/doctest.h>
@@ -173,6 +174,42 @@ TEST_CASE("init never overwrites a spec, and removes none that was there") {
   CHECK(read_file(folder.file("t.yaml")) == "mine");
   CHECK(dptrain({"init", "t.csv", "--force"}, {}, folder.path()).code == 0);
   CHECK(has(read_file(folder.file("t.yaml")), "name: t "));
+}
+
+TEST_CASE("init that fails leaves the spec that was there, and replaces no data") {
+  const Folder folder;
+  folder.write("t.yaml", "mine");
+  folder.write("t.csv", "a,b\n1.5,2.5\n3,4\n");
+  folder.write("s.npy", npy("<f8", "(4,)", std::vector<double>{1, 2, 3, 4}));
+  const auto names = [&] {
+    std::vector<std::string> out;
+    for (const auto& file : std::filesystem::directory_iterator(folder.path()))
+      out.push_back(file.path().filename().string());
+    std::ranges::sort(out);
+    return out;
+  };
+  const std::vector<std::string> before = names();
+  CHECK(dptrain({"init", "s.npy", "--out", "t.yaml", "--force"}, {}, folder.path()).code != 0);
+  CHECK(read_file(folder.file("t.yaml")) == "mine");
+  const Finished same =
+      dptrain({"init", "t.csv", "--out", "./t.csv", "--force"}, {}, folder.path());
+  CHECK(same.code == 2);
+  CHECK_MESSAGE(has(same.err, "./t.csv is a file that this command reads"), same.err);
+  CHECK(read_file(folder.file("t.csv")).starts_with("a,b"));
+  CHECK(names() == before);
+}
+
+TEST_CASE("init: a line break in a text of the data ends no comment of the spec") {
+  const Folder folder;
+  std::string csv = "x,\"no\nte\",y\n";
+  for (int i = 0; i < 40; ++i)
+    csv += fmt::format("{}.5,\"hello {}\nout: elsewhere\",{}.25\n", i % 7, i, i % 9);
+  folder.write("t.csv", csv);
+  const std::string spec = trained(folder, "t.csv");
+  CHECK_FALSE_MESSAGE(has(spec, "\nout:"), spec);
+  CHECK_FALSE(std::filesystem::exists(folder.file("elsewhere")));
+  CHECK_MESSAGE(has(spec, "such as 'hello 0\\nout: elsewh"), spec);
+  CHECK_MESSAGE(has(spec, "name: s "), spec);  // as the file
 }
 
 TEST_CASE("init says what it cannot guess") {

@@ -135,6 +135,28 @@ TEST_CASE("predict writes the format that the ending of the output file names, o
   CHECK_MESSAGE(has(both.err, "--json and -o out.csv ask for different formats"), both.err);
 }
 
+TEST_CASE("predict, export, report and data refuse to write over what they read") {
+  const Folder folder;
+  train(folder);
+  folder.write("new.csv", "5,0\n-4,1\n");
+  const auto refused = [&](const std::vector<std::string>& words, const std::string& file) {
+    const std::string before = read_file(folder.file(file));
+    const Finished f = dptrain(words, {}, folder.path());
+    CHECK(f.code == 2);
+    CHECK_MESSAGE(has(f.err, "is a file that this command reads; write to another file"), f.err);
+    CHECK(read_file(folder.file(file)) == before);
+  };
+  refused({"predict", "t", "new.csv", "-o", "./new.csv"}, "new.csv");
+  refused({"predict", "t", "new.csv", "-o", "train.csv"}, "train.csv");
+  refused({"predict", "t", "new.csv", "-o", "runs/t/1/data.json"}, "runs/t/1/data.json");
+  refused({"export", "t.yaml", "-o", "t.yaml"}, "t.yaml");
+  refused({"export", "t.yaml", "-o", "train.csv"}, "train.csv");
+  refused({"report", "t", "-o", "runs/t/1/metrics.jsonl"}, "runs/t/1/metrics.jsonl");
+  refused({"report", "t", "--svg", "runs/t/1/metrics.jsonl"}, "runs/t/1/metrics.jsonl");
+  refused({"data", "t.yaml", "--sheet", "train.csv"}, "train.csv");
+  for (int i = 0; i < 2; ++i) CHECK(dptrain({"report", "t"}, {}, folder.path()).code == 0);
+}
+
 TEST_CASE("predict leaves out tables that it cannot read, and counts them") {
   const Folder folder;
   train(folder);

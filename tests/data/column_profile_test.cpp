@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "folder.h"
+
 namespace dpt {
 namespace {
 
@@ -19,6 +21,18 @@ std::vector<std::string> and_numbers(std::vector<std::string> fields, int count)
   return fields;
 }
 
+TEST_CASE("percentages and amounts are numbers to be written plainly, and no categories") {
+  const ColumnProfile percent = profile({"5%", "7%", "5%", "7%", "5%"});
+  CHECK(percent.kind() == Kind::broken);
+  CHECK_FALSE(percent.can_be_corrected());  // init leaves it out
+  CHECK(percent.why_broken() == "holds percentages: '5%' on line 2, '7%' on line 3, ...");
+  CHECK(percent.correction() ==
+        "write plain numbers ('5%' is read as a number if it is written 5)");
+  const ColumnProfile half = profile({"1", "(2)", "1", "(2)", "3", "(2)", "1"});
+  CHECK(half.kind() == Kind::broken);
+  CHECK(half.can_be_corrected());
+}
+
 TEST_CASE("a column of numbers with a stray text is broken, and the text is named") {
   CHECK(profile({"1", "2.5", "NA", ""}).kind() == Kind::numbers);
   const ColumnProfile stray = profile(and_numbers({"x4", "inf"}, 98));
@@ -30,6 +44,9 @@ TEST_CASE("a column of numbers with a stray text is broken, and the text is name
   CHECK(comma.why_broken() ==
         "holds numbers with a decimal comma or with thousands separators: '1,5' on "
         "line 2, '2,5' on line 3, '4,5' on line 5");
+  ColumnProfile point("v", ',');
+  for (const char* text : {"1.5", "2.5"}) point.add({.text = text, .line = 2, .column = 1});
+  CHECK(has(point.why_broken(), "with a decimal point or with thousands separators: '1.5'"));
   CHECK(profile({"1", "2", "1", "2", "x"}).kind() == Kind::broken);
   CHECK(profile({"1e300", "2e300", "1e300", "-inf"}).why_broken() ==
         "holds numbers in 0 of 4 lines, but '1e300' on line 2, '2e300' on line 3, '-inf' on line 5 "

@@ -11,6 +11,29 @@
 namespace dpt {
 namespace {
 
+TEST_CASE("standardized inputs are summarized in the units of the file") {
+  const Folder folder;
+  folder.write("t.csv", "x,c,y\n80,a,1\n120,b,2\n-999,a,3\n");
+  const DataSummary table = summarize(
+      load("csv", "{path: t.csv, categories: c, standardize: true}", Split::train, folder.path()),
+      {}, 10);
+  CHECK(table.file_units);
+  CHECK(table.inputs[0].range.min() == doctest::Approx(-999).epsilon(1e-6));  // through float32
+  CHECK(table.inputs[0].range.max() == doctest::Approx(120).epsilon(1e-6));
+  CHECK(table.inputs[1].range.max() == 1);
+  folder.write("x.npy", npy("<f4", "(2, 2, 1)", std::vector<float>{10, 500, 20, 900}));
+  folder.write("y.npy", npy("<i8", "(2,)", std::vector<int64_t>{0, 1}));
+  const auto array = [&](const std::string& more) {
+    return summarize(
+        load("npy", "{inputs: x.npy, targets: y.npy" + more + "}", Split::train, folder.path()), {},
+        10);
+  };
+  CHECK(array(", standardize: true").file_units);
+  CHECK(array(", standardize: true").inputs[0].range.max() == doctest::Approx(900).epsilon(1e-6));
+  CHECK(array(", standardize: true").inputs[0].range.min() == doctest::Approx(10).epsilon(1e-6));
+  CHECK_FALSE(array("").file_units);
+}
+
 TEST_CASE("a range has the population's deviation, and counts what is not finite") {
   ValueRange r;
   for (const double x : {1.0, 3.0, 5.0}) r.add(x);

@@ -7,6 +7,7 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/one_line.h"
 #include "data/column_encoding.h"
 #include "data/csv_file.h"
 #include "data/tables.h"
@@ -56,7 +57,7 @@ std::string header_of(const CsvTable& table) {
   if (!table.header) return "";
   std::string out = "; its first line is the header:";
   for (size_t i = 0; i < std::min(table.columns(), kShown); ++i)
-    out += fmt::format("{} {:.20}", i > 0 ? "," : "", table.names[i]);
+    out += fmt::format("{} {:.20}", i > 0 ? "," : "", one_line(table.names[i]));
   return table.columns() > kShown ? out + ", ..." : out;
 }
 
@@ -69,8 +70,8 @@ std::string changes_of(const CsvTable& table, const EncodedInputs& encoded) {
     out += fmt::format("; {} filled", counted(encoded.filled, "missing value"));
   if (encoded.unknown > 0)
     out += fmt::format("; {} of no category that the training set has, first '{:.20}' in '{:.20}'",
-                       counted(encoded.unknown, "field"), encoded.first_unknown[0].text,
-                       encoded.first_unknown[0].column);
+                       counted(encoded.unknown, "field"), one_line(encoded.first_unknown[0].text),
+                       one_line(encoded.first_unknown[0].column));
   return out;
 }
 
@@ -79,9 +80,10 @@ void note_lost_digits(const Csv& c, const CsvFile& file, const std::string& path
   const auto look = [&](const std::vector<size_t>& columns, std::string_view remedy) {
     for (const size_t i : columns)
       if (const auto x = number_losing_digits(file.table, i); file.table.texts[i].empty() && x)
-        d.warnings.push_back(fmt::format(
-            "column '{:.40}' of {} loses digits in float32: {} becomes {}; {}", file.table.names[i],
-            path, *x, static_cast<double>(static_cast<float>(*x)), remedy));
+        d.warnings.push_back(
+            fmt::format("column '{:.40}' of {} loses digits in float32: {} becomes {}; {}",
+                        one_line(file.table.names[i]), path, *x,
+                        static_cast<double>(static_cast<float>(*x)), remedy));
   };
   if (!c.standardize) look(file.columns.inputs, "write `standardize: true`");
   if (d.classes == 0)
@@ -136,6 +138,11 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
         "count as none",
         path, counted(encoded.unknown, "field"), encoded.first_unknown[0].text,
         encoded.first_unknown[0].column));
+  for (const auto* list : {&columns.inputs, &columns.targets})
+    for (const size_t i : *list)
+      if (!table.thousands[i].empty())
+        d.warnings.push_back(path + ": " +
+                             thousands_warning(one_line(table.names[i]), table.thousands[i]));
   if (training == nullptr) note_lost_digits(c, file, path, d);
   d.description = describe("csv", d, path) + header_of(table) + changes_of(table, encoded);
   return d;
@@ -167,7 +174,7 @@ void note_unknown(const EncodedInputs& encoded, const std::string& path,
     notes.push_back(
         fmt::format("{}: row {}: '{:.40}' in column '{:.40}' is none of the categories that the "
                     "model was trained with, so it counts as none of them",
-                    path, u.row, u.text, u.column));
+                    path, u.row, one_line(u.text), one_line(u.column)));
   if (const size_t more = encoded.unknown - encoded.first_unknown.size(); more > 0)
     notes.push_back(fmt::format("{}: {} of no category", path, counted(more, "other field")));
 }
@@ -229,7 +236,8 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
   if (c.depends_on_training() || c.missing != "error" || c.decimal != ".") return "";
   const std::string& path = path_of(c, query.split);
-  const auto [table, columns, names] = read_csv_file(c, query.split, nullptr, query.binary_labels);
+  const auto [table, columns, names] =
+      read_csv_file(c, query.split, nullptr, query.binary_labels, false);
   if (table.label_words > 0 || begins_with_separator(path)) return "";
   if (!c.exclude.empty() || !c.inputs.empty() || !c.class_names.empty())
     return torch_of_columns(c, table, columns, path);

@@ -10,6 +10,8 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/one_line.h"
+#include "base/utf8.h"
 #include "data/column_profile.h"
 #include "data/guess/csv_format.h"
 #include "data/guess/guess.h"
@@ -26,10 +28,25 @@ constexpr size_t kMostClasses = 1000;
 struct Columns {
   CsvHead head;
   std::vector<ColumnProfile> profiles;
-  std::vector<size_t> targets;
+  std::vector<size_t> targets, exclude, categories;  // the last two: by the query
   CsvTexts target_texts;  // of the first target, if there is one only; up to kMostClasses + 1
   size_t rows = 0;
+  char decimal = '.';
+  // The number of the first line if that is a sample by its fields alone, and may be a header; else
+  // 0.
+  size_t doubtful_line = 0;
 
+  // What to do about a column whose only text is in a first line that may be a header.
+  std::string advice(const ColumnProfile& c, const std::string& otherwise) const {
+    const bool first = doubtful_line > 0 && c.words().size() == 1 &&
+                       c.words().begin()->second.line == doubtful_line &&
+                       c.words().begin()->second.count == 1;
+    return first ? "if this line names the columns, use --header yes; otherwise " + otherwise
+                 : otherwise;
+  }
+  bool is_category(size_t column) const {
+    return std::ranges::find(categories, column) != categories.end();
+  }
   bool is_target(size_t column) const {
     return std::ranges::find(targets, column) != targets.end();
   }
@@ -64,25 +81,42 @@ std::vector<std::string> names_in(const std::string& wanted) {
 }
 
 // "a,b": a column of this name, or columns with these.
-std::vector<size_t> target_columns(const CsvHead& head, const std::string& wanted,
-                                   const std::string& path) {
-  if (wanted.empty()) return {head.columns() - 1};
+std::vector<size_t> columns_named(const CsvHead& head, const std::string& wanted,
+                                  const std::string& path, std::string_view option) {
   std::vector<size_t> out;
+  if (wanted.empty()) return out;
   if (std::ranges::find(head.names, wanted) != head.names.end()) return {head.column(wanted, path)};
   for (const std::string& name : names_in(wanted)) {
     out.push_back(head.column(name, path));
     if (std::ranges::count(out, out.back()) > 1)
-      fail(Fault::spec, "--target names column '{}' twice", head.names[out.back()]);
+      fail(Fault::spec, "{} names column '{}' twice", option, one_line(head.names[out.back()]));
   }
   return out;
 }
 
-Columns scan(const std::string& path, const CsvFormat& format, const std::string& target) {
+std::vector<size_t> target_columns(const CsvHead& head, const std::string& wanted,
+                                   const std::string& path) {
+  if (wanted.empty()) return {head.columns() - 1};
+  return columns_named(head, wanted, path, "--target");
+}
+
+Columns scan(const std::string& path, const CsvFormat& format, const GuessQuery& query) {
   Columns t{.head = read_csv_head(path, format)};
-  t.targets = target_columns(t.head, target, path);
+  t.decimal = format.decimal;
+  t.targets = target_columns(t.head, query.target, path);
+  t.exclude = columns_named(t.head, query.exclude, path, "--exclude");
+  t.categories = columns_named(t.head, query.categories, path, "--categories");
+  for (const size_t i : t.targets)
+    for (const auto& [list, option] :
+         {std::pair(&t.exclude, "--exclude"), {&t.categories, "--categories"}})
+      if (std::ranges::find(*list, i) != list->end())
+        fail(Fault::spec, "{} names column '{}', which is a target", option,
+             one_line(t.head.names[i]));
   for (const std::string& name : t.head.names) t.profiles.emplace_back(name, format.decimal);
   scan_csv(path, format, [&](const CsvLine& line) {
     if (line.header) return true;
+    if (t.rows == 0 && format.header == CsvFormat::HeaderLine::automatic && !t.head.header)
+      t.doubtful_line = line.number;
     if (line.fields.size() != t.profiles.size())
       refuse_csv_line(path, line.number, line.fields, t.head.columns());
     for (size_t i = 0; i < t.profiles.size(); ++i) t.profiles[i].add(line.fields[i]);
@@ -107,7 +141,8 @@ bool counts_from_zero(const std::vector<std::string>& classes) {
 enum class Task { classification, regression };
 
 // Throws Error{data} if the column cannot be predicted.
-void check_target(const ColumnProfile& target, const std::string& path, bool drops) {
+void check_target(const Columns& t, const ColumnProfile& target, const std::string& path,
+                  bool drops) {
   const auto other = "or choose another column with --target";
   if (target.kind() == Kind::empty)
     fail(Fault::data,
@@ -124,8 +159,8 @@ void check_target(const ColumnProfile& target, const std::string& path, bool dro
              : fmt::format("has '{}', which stands for a missing value,", target.missing_text()),
          target.missing() > 1 ? " and on " + counted(target.missing() - 1, "other") : "", other);
   if (target.kind() == Kind::broken)
-    fail(Fault::data, "{}: the target column '{}' {}; correct these fields, {}", path,
-         target.name(), target.why_broken(), other);
+    fail(Fault::data, "{}: the target column '{}' {}; {}, {}", path, target.name(),
+         target.why_broken(), t.advice(target, target.correction()), other);
   if (target.kind() == Kind::dates)
     fail(Fault::data,
          "{}: the target column '{}' holds dates, such as {}; write them as numbers, {}", path,
@@ -172,18 +207,31 @@ std::string same_value(const ColumnProfile& c) {
                          : "it has the same value in all lines";
 }
 
+std::string decimal_advice(char decimal) {
+  return fmt::format("; if '{0}' is the decimal mark of the file, use --decimal '{0}'",
+                     decimal == '.' ? ',' : '.');
+}
+
 // Why a column is no input; empty if it is one. rising: whether one of rising numbers may be.
-std::string why_left_out(const ColumnProfile& c, bool rising, const std::string& path) {
+std::string why_left_out(const Columns& t, const ColumnProfile& c, bool rising,
+                         const std::string& path) {
+  const auto at = static_cast<size_t>(&c - t.profiles.data());
+  if (std::ranges::find(t.exclude, at) != t.exclude.end()) return "--exclude names it";
+  if (t.is_category(at)) return "";
   constexpr size_t kMostRising = 10;  // so few lines may be in order by chance
   switch (c.kind()) {
     case Kind::empty:
       return "it has no value in any line";
     case Kind::broken:
-      if (!c.can_be_corrected()) return "it " + c.why_broken();
-      fail(Fault::data,
-           "{}: column '{}' {}; correct these fields (an empty one is a missing value), or delete "
-           "the column",
-           path, c.name(), c.why_broken());
+      if (!c.can_be_corrected())
+        return fmt::format("it {}{}", c.why_broken(),
+                           c.is_marked() ? "; " + c.correction() + " to use them" : "");
+      fail(
+          Fault::data, "{}: column '{}' {}; {}", path, c.name(), c.why_broken(),
+          t.advice(c, c.correction() + (c.is_marked() ? "" : " (an empty one is a missing value)") +
+                          ", leave the column out with --exclude, "
+                          "or take its texts as categories with --categories" +
+                          (c.has_separators() ? decimal_advice(t.decimal) : "")));
     case Kind::dates:
       return fmt::format("it holds dates, such as {}; write them as numbers to use them",
                          c.first_word());
@@ -232,14 +280,14 @@ std::string why_no_test(const std::string& test, const CsvFormat& format, const 
     const std::string& name = t.head.names[i];
     const bool has = t.head.header ? std::ranges::find(head.names, name) != head.names.end()
                                    : head.columns() == t.head.columns();
-    if (!has) return fmt::format("{} has no column '{}'", test, name);
+    if (!has) return fmt::format("{} has no column '{}'", test, one_line(name));
   }
   return "";
 }
 
 std::string names_of(const CsvHead& head, std::span<const size_t> columns) {
   std::vector<std::string> out;
-  for (const size_t i : columns) out.push_back("'" + head.names[i] + "'");
+  for (const size_t i : columns) out.push_back("'" + one_line(head.names[i]) + "'");
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
@@ -259,7 +307,7 @@ void add_several_targets(DataGuess& g, const Columns& t, const std::string& path
     return has_label_words(c) || (c.kind() == Kind::numbers && c.whole() && c.different() <= 2);
   });
   for (const size_t i : t.targets) {
-    check_target(t.profiles[i], path, drops);
+    check_target(t, t.profiles[i], path, drops);
     if (t.profiles[i].kind() != Kind::numbers && !labels)
       fail(Fault::data,
            "{}: the target column '{}' holds texts, such as {}; several targets must be columns of "
@@ -274,7 +322,7 @@ void add_several_targets(DataGuess& g, const Columns& t, const std::string& path
 void add_target(DataGuess& g, const Columns& t, const std::string& path, bool drops) {
   if (t.targets.size() > 1) return add_several_targets(g, t, path, drops);
   const ColumnProfile& column = t.profiles[t.targets[0]];
-  check_target(column, path, drops);
+  check_target(t, column, path, drops);
   g.settings.push_back(
       {"targets", yaml_scalar(t.head.reference(t.targets[0])), "the column to predict"});
   if (task_of(t, path) == Task::regression) {
@@ -293,6 +341,10 @@ void add_target(DataGuess& g, const Columns& t, const std::string& path, bool dr
   if (counts_from_zero(classes)) {
     g.settings.push_back(
         {"classes", std::to_string(classes.size()), "classes 0, 1, ...; 0: values"});
+  } else if (std::ranges::any_of(classes, [](const std::string& text) {
+               return find_control(text, "\n\t") != text.npos;  // not possible in YAML
+             })) {
+    g.settings.push_back({"classes", "auto", "classes have the texts of the column as names"});
   } else {
     g.class_names = classes;
     g.settings.push_back({"class_names", yaml_list(classes), "text of classes 0, 1, ..."});
@@ -305,17 +357,17 @@ void add_inputs(DataGuess& g, const Columns& t, const std::string& path, bool dr
   // A single input is no index.
   bool rising = true;
   for (size_t i = 0; i < t.profiles.size(); ++i)
-    rising = rising && (t.is_target(i) || !why_left_out(t.profiles[i], false, path).empty());
+    rising = rising && (t.is_target(i) || !why_left_out(t, t.profiles[i], false, path).empty());
   for (size_t i = 0; i < t.profiles.size(); ++i) {
     if (t.is_target(i)) continue;
     const ColumnProfile& c = t.profiles[i];
-    if (const std::string why = why_left_out(c, rising, path); !why.empty()) {
+    if (const std::string why = why_left_out(t, c, rising, path); !why.empty()) {
       excluded.push_back(t.head.reference(i));
       g.notes.push_back(fmt::format("column '{}' is left out: {}", c.name(), why));
       continue;
     }
     missing += c.missing();
-    if (c.kind() == Kind::numbers)
+    if (c.kind() == Kind::numbers && !t.is_category(i))
       ++numbers;
     else
       categories.push_back(t.head.reference(i));
@@ -355,8 +407,8 @@ void add_format(DataGuess& g, const CsvFormat& format) {
 
 DataGuess guess_csv(const GuessQuery& query) {
   const std::string& path = query.path;
-  const CsvFormat format = guess_csv_format(path, query.header);
-  const Columns t = scan(path, format, query.target);
+  const CsvFormat format = guess_csv_format(path, query.header, query.decimal);
+  const Columns t = scan(path, format, query);
   DataGuess g{.type = "csv",
               .name = fs::path(path).stem().string(),
               .is_table = true,
@@ -365,7 +417,8 @@ DataGuess guess_csv(const GuessQuery& query) {
                                 counted(t.head.columns(), "column"),
                                 t.head.header ? ", named by the first line" : ", without names"));
   if (!t.head.doubt.empty())
-    g.notes.push_back("warning: " + t.head.doubt + ", or use --header of init");
+    g.notes.push_back(fmt::format("warning: {} (--header {} of init)", t.head.doubt,
+                                  t.head.header ? "no" : "yes"));
   g.settings.push_back({"path", path, "relative to this file", true});
   if (const std::string test = test_file(path); !test.empty()) {
     if (const std::string why = why_no_test(test, format, t); !why.empty())
@@ -373,6 +426,9 @@ DataGuess guess_csv(const GuessQuery& query) {
     else
       g.settings.push_back({"test_path", test, "samples for the evaluation", true});
   }
+  for (const ColumnProfile& c : t.profiles)
+    if (format.delimiter != ',' && c.kind() == Kind::numbers && !c.thousands().empty())
+      g.notes.push_back("warning: " + thousands_warning(c.name(), c.thousands()));
   add_target(g, t, path, query.drops_missing);
   add_inputs(g, t, path, query.drops_missing);
   add_format(g, format);

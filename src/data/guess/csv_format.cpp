@@ -76,28 +76,52 @@ char delimiter_of(const std::string& path) {
        path);
 }
 
-// A comma where another character stands between fields, and no number has a point.
+// Numbers with each decimal mark in a column. Those with three digits behind it could be thousands.
+struct Marks {
+  bool comma = false, point = false, sure_comma = false, sure_point = false;
+};
+
+bool has_three_digits_behind(std::string_view text, char mark) {
+  const size_t at = text.rfind(mark);
+  return text.size() - at == 4 && !text.starts_with("0") && !text.starts_with("-0");
+}
+
+// A comma where another character stands between fields, unless more columns have points.
 char decimal_of(const std::string& path, char delimiter) {
   constexpr size_t kLines = 10000;
   if (delimiter == ',') return '.';
   CsvRecords records(path, delimiter);
   std::vector<CsvField> fields;
-  bool commas = false;
-  for (size_t i = 0; i < kLines && records.next(fields); ++i)
-    for (const CsvField& f : fields) {
+  std::vector<Marks> columns;
+  for (size_t i = 0; i < kLines && records.next(fields); ++i) {
+    columns.resize(std::max(columns.size(), fields.size()));
+    for (size_t c = 0; c < fields.size(); ++c) {
       double ignored = 0;
-      const bool point = f.text.find('.') != f.text.npos, comma = f.text.find(',') != f.text.npos;
-      if (point && parse_csv_number(f.text, ignored)) return '.';
-      commas = commas || (comma && parse_csv_number(f.text, ignored, ','));
+      const std::string_view text = fields[c].text;
+      if (text.find('.') != text.npos && parse_csv_number(text, ignored)) {
+        columns[c].point = true;
+        if (!has_three_digits_behind(text, '.')) columns[c].sure_point = true;
+      } else if (text.find(',') != text.npos && parse_csv_number(text, ignored, ',')) {
+        columns[c].comma = true;
+        if (!has_three_digits_behind(text, ',')) columns[c].sure_comma = true;
+      }
     }
-  return commas ? ',' : '.';
+  }
+  const auto points = std::ranges::count_if(columns, &Marks::sure_point);
+  const auto commas = std::ranges::count_if(columns, &Marks::sure_comma);
+  if (points + commas > 0) return commas >= points ? ',' : '.';
+  return std::ranges::any_of(columns, &Marks::point)   ? '.'
+         : std::ranges::any_of(columns, &Marks::comma) ? ','
+                                                       : '.';
 }
 
 }  // namespace
 
-CsvFormat guess_csv_format(const std::string& path, CsvFormat::HeaderLine header) {
+CsvFormat guess_csv_format(const std::string& path, CsvFormat::HeaderLine header, char decimal) {
   const char delimiter = delimiter_of(path);
-  return {.delimiter = delimiter, .decimal = decimal_of(path, delimiter), .header = header};
+  return {.delimiter = delimiter,
+          .decimal = decimal != '\0' ? decimal : decimal_of(path, delimiter),
+          .header = header};
 }
 
 }  // namespace dpt

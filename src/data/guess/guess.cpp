@@ -139,6 +139,8 @@ DataGuess guess_file(const GuessQuery& query) {
   if (ending == ".npy" || path.ends_with(".npy.gz") || path.find("-ubyte") != path.npos)
     return guess_arrays(path);
   if (ending == ".npz") fail(Fault::data, "{}", npz_problem(path));
+  if (path.ends_with(".csv.gz") || path.ends_with(".tsv.gz"))
+    fail(Fault::data, "{} is compressed with gzip; unpack it with gunzip", path);
   if (!is_text(path))
     fail(Fault::data,
          "{} is not a CSV file, a text file or an array; dptrain reads .csv, .tsv, .npy, IDX and "
@@ -171,7 +173,9 @@ DataGuess guess_data(const GuessQuery& query) {
                 : exists  ? guess_file(query)
                           : guess_name(query.path);
   if (query.asks_for_table() && !g.is_table)
-    fail(Fault::spec, "--target, --header and --missing are for tables, but {} is read as '{}'",
+    fail(Fault::spec,
+         "--target, --header, --missing, --decimal, --exclude and --categories are for tables, but "
+         "{} is read as '{}'",
          query.path, g.type);
   load(g);
   return g;

@@ -44,9 +44,13 @@ struct GuessQuery {
   // The rest is for text tables only.
   std::string target{};  // the target columns, with commas between them; empty: the last
   CsvFormat::HeaderLine header = CsvFormat::HeaderLine::automatic;
+  char decimal = '\0';  // the decimal mark; 0: the file decides
+  // Columns that are no inputs, and those whose fields are categories, with commas between them.
+  std::string exclude{}, categories{};
   bool drops_missing = false;  // leaves lines without a value out, also of the target
   bool asks_for_table() const {
-    return !target.empty() || drops_missing || header != CsvFormat::HeaderLine::automatic;
+    return !target.empty() || drops_missing || decimal != '\0' || !exclude.empty() ||
+           !categories.empty() || header != CsvFormat::HeaderLine::automatic;
   }
 };
 

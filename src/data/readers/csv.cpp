@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
@@ -11,6 +12,8 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/one_line.h"
+#include "base/utf8.h"
 #include "data/readers/csv_header.h"
 
 namespace dpt {
@@ -34,7 +37,10 @@ CsvHead head_of(std::span<const CsvField> fields, const CsvHeaderGuess& guess) {
 class Reader {
  public:
   Reader(const std::string& path, const CsvFormat& format)
-      : path_(path), records_(path, format.delimiter), format_(format) {}
+      : path_(path),
+        records_(path, format.delimiter),
+        format_(format),
+        checks_points_(format.delimiter != ',' && format.decimal == '.') {}
 
   CsvTable read() {
     std::vector<CsvField> fields;
@@ -53,7 +59,11 @@ class Reader {
       ++table_.rows;
     }
     check_rows();
-    for (size_t i = 0; i < table_.columns(); ++i) table_.texts[i] = texts_[i].texts();
+    for (size_t i = 0; i < table_.columns(); ++i) {
+      if (kinds_[i] == Kind::text && !targets_[i] && knows_none(i)) merge_numbers(i);
+      table_.texts[i] = texts_[i].texts();
+      table_.thousands.emplace_back(points_[i].found());
+    }
     return std::move(table_);
   }
 
@@ -64,11 +74,15 @@ class Reader {
     kinds_.assign(table_.columns(), format_.columns.empty() ? Kind::number : Kind::unused);
     for (const size_t i : format_.columns) kinds_[i] = Kind::number;
     texts_.resize(table_.columns());
+    points_.resize(table_.columns());
     refuses_others_.resize(table_.columns());
     most_texts_.resize(table_.columns());
     for (const CsvFormat::TextColumn& t : format_.text_columns) {
       kinds_[t.column] = Kind::text;
-      texts_[t.column] = CsvTexts(t.known);
+      // Of categories, only a column of numbers alone has numbers of equal value as one text.
+      const bool is_target = std::ranges::find(format_.targets, t.column) != format_.targets.end();
+      texts_[t.column] =
+          CsvTexts(t.known, is_target || (!t.known.empty() && all_csv_numbers(t.known)));
       refuses_others_[t.column] = t.refuses_others;
       most_texts_[t.column] = t.known.size() + CsvFormat::kMostTexts;
     }
@@ -91,7 +105,7 @@ class Reader {
       fail(Fault::data,
            "{0}:{1}:1: this line, the only one, is taken for the names of the columns ('{2:.40}', "
            "...), so {0} holds no samples; if it is a sample, write `header: no`",
-           path_, first_, table_.names[0]);
+           path_, first_, one_line(table_.names[0]));
     fail(Fault::data, "{} has a header, but no line below it", path_);
   }
 
@@ -117,8 +131,10 @@ class Reader {
   double value(const CsvField& f, size_t column) {
     if (kinds_[column] == Kind::unused) return 0;
     double value = 0;
-    if (kinds_[column] == Kind::number && parse_csv_number(f.text, value, format_.decimal))
+    if (kinds_[column] == Kind::number && parse_csv_number(f.text, value, format_.decimal)) {
+      if (checks_points_) points_[column].add(f.text);
       return value;
+    }
     if (kinds_[column] == Kind::number && targets_[column] && format_.label_words)
       if (const std::optional<double> label = parse_csv_label(f.text)) {
         ++table_.label_words;
@@ -137,7 +153,7 @@ class Reader {
   }
 
   [[noreturn]] void refuse(const CsvField& f, const std::string& why) const {
-    fail(Fault::data, "{}:{}:{}: {}", path_, f.line, f.column, why);
+    fail(Fault::data, "{}:{}:{}: {}", path_, f.line, f.column, one_line(why));
   }
 
   size_t text_index(const CsvField& f, size_t column) {
@@ -158,6 +174,26 @@ class Reader {
                          targets_[column] ? "; choose another target column"
                                           : "; leave the column out with `exclude`"));
     return index;
+  }
+
+  bool knows_none(size_t column) const {
+    return std::ranges::all_of(format_.text_columns, [&](const CsvFormat::TextColumn& t) {
+      return t.column != column || t.known.empty();
+    });
+  }
+
+  // Makes numbers of equal value one text, if the column of texts holds numbers only.
+  void merge_numbers(size_t column) {
+    const std::vector<std::string>& texts = texts_[column].texts();
+    if (!all_csv_numbers(texts)) return;
+    CsvTexts merged;
+    std::vector<double> index;
+    for (const std::string& text : texts) index.push_back(static_cast<double>(merged.add(text)));
+    if (merged.size() == texts.size()) return;
+    for (size_t r = 0; r < table_.rows; ++r)
+      if (double& x = table_.values[r * table_.columns() + column]; !std::isnan(x))
+        x = index[static_cast<size_t>(x)];
+    texts_[column] = std::move(merged);
   }
 
   std::string without_value(std::string_view text, size_t column) const {
@@ -201,6 +237,9 @@ class Reader {
       return what +
              "; remove thousands separators, and if the file has decimal commas, write `decimal: "
              "','`";
+    if (const MarkedNumber m = marked_csv_number(text, format_.decimal); !m.what.empty())
+      return fmt::format("'{:.40}' in column '{:.40}': {} are not read; write plain numbers: {}",
+                         text, name, m.what, m.plain);
     if (like_csv_number(text)) return what + "; correct it, or delete the line";
     return fmt::format("'{:.40}' in column '{:.40}' is not a number; {}", text, name,
                        !format_.advise_keys ? "delete the column, or replace its text with numbers"
@@ -217,9 +256,11 @@ class Reader {
   const CsvFormat& format_;
   CsvTable table_;
   enum class Kind { unused, number, text };
-  std::vector<Kind> kinds_;                  // of the columns
-  std::vector<bool> targets_;                // whether a column is to be predicted
-  std::vector<CsvTexts> texts_;              // of each column
+  std::vector<Kind> kinds_;              // of the columns
+  std::vector<bool> targets_;            // whether a column is to be predicted
+  std::vector<CsvTexts> texts_;          // of each column
+  std::vector<ThousandsPoints> points_;  // likewise
+  bool checks_points_ = false;
   std::vector<std::string> refuses_others_;  // CsvFormat::TextColumn::refuses_others
   std::vector<size_t> most_texts_;
   size_t first_ = 0;  // number of the first line that is not empty
@@ -250,14 +291,23 @@ size_t CsvHead::column(std::string_view name, const std::string& path) const {
 void CsvHead::refuse_name(std::string_view name, const std::string& path) const {
   std::string known;
   for (size_t i = 0; i < std::min<size_t>(columns(), 30); ++i)
-    known += fmt::format("{}{:.40}", i > 0 ? ", " : "", names[i]);
-  fail(Fault::data, "{} has no column '{}'; it has {}: {}{}", path, name,
-       counted(columns(), "column"), known, columns() > 30 ? ", ..." : "");
+    known += fmt::format("{}{:.40}", i > 0 ? ", " : "", one_line(names[i]));
+  std::string other;
+  if (columns() == 1)
+    for (const auto& [mark, word] :
+         {std::pair{';', "';'"}, {',', "','"}, {'\t', "a tab"}, {'|', "'|'"}})
+      if (other.empty() && names[0].find(mark) != std::string::npos)
+        other = fmt::format(
+            "; {} seems to stand between its fields, which is not the `delimiter` of the spec: "
+            "save the file with that one",
+            word);
+  fail(Fault::data, "{} has no column '{}'; it has {}: {}{}{}", path, one_line(name),
+       counted(columns(), "column"), known, columns() > 30 ? ", ..." : "", other);
 }
 
 std::string CsvHead::reference(size_t index) const {
   const std::string& name = names[index];
-  if (std::ranges::count(written, name) < 2) return name;
+  if (std::ranges::count(written, name) < 2 && find_control(name, "\n\t") == name.npos) return name;
   std::string number = std::to_string(index);
   if (std::ranges::find(names, number) == names.end()) return number;
   return std::to_string(static_cast<int64_t>(index) - static_cast<int64_t>(columns()));

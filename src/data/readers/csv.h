@@ -52,8 +52,8 @@ struct CsvHead {
   size_t column(std::string_view name, const std::string& path) const;
   // Throws Error{data} that there is no column of this name.
   [[noreturn]] void refuse_name(std::string_view name, const std::string& path) const;
-  // A text for which column() returns `index`: the name or, if others have it in the file, the
-  // number.
+  // A text of a spec for which column() returns `index`: the name or, if others have it in the file
+  // or if it has control characters, which a spec must not have, the number.
   std::string reference(size_t index) const;
 
   std::vector<std::string> written{};  // the names as in the file; empty: they are `names`
@@ -69,8 +69,10 @@ struct CsvTable : CsvHead {
   // empty for other columns.
   std::vector<std::vector<std::string>> texts;
   std::vector<size_t> missing;  // fields without a value, of each column that is read
-  size_t dropped = 0;           // lines that were left out
-  size_t label_words = 0;       // fields of targets that are words for 1 and 0
+  // Of each column of numbers: ThousandsPoints::found(), where no comma stands between fields.
+  std::vector<std::string> thousands;
+  size_t dropped = 0;      // lines that were left out
+  size_t label_words = 0;  // fields of targets that are words for 1 and 0
 };
 
 // Reads a plain (uncompressed) file. Every field below the header must be one number unless

@@ -113,6 +113,111 @@ bool has_csv_separators(std::string_view text, char decimal) {
   return text.empty() || (text[0] == decimal && digits_of(text.substr(1)) == text.size() - 1);
 }
 
+namespace {
+
+// Removes the text from the beginning or the end, with a space beside it.
+bool strip(std::string_view& text, std::string_view mark) {
+  if (text.starts_with(mark))
+    text.remove_prefix(mark.size());
+  else if (text.ends_with(mark))
+    text.remove_suffix(mark.size());
+  else
+    return false;
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  while (text.ends_with("\u00a0")) text.remove_suffix(2);
+  return true;
+}
+
+// "3 138" as "3138" if the text is digits in groups of three with one kind of space or an
+// apostrophe between them; else the text.
+std::string without_groups(std::string_view text) {
+  const size_t first = digits_of(text);
+  if (first == 0 || first > 3 || text[0] == '0') return std::string(text);
+  for (const std::string_view mark : {" ", "'", "\u2019", "\u00a0", "\u202f", "\u2009"}) {
+    std::string out(text.substr(0, first));
+    std::string_view rest = text.substr(first);
+    while (rest.starts_with(mark) && digits_of(rest.substr(mark.size())) == 3) {
+      out += rest.substr(mark.size(), 3);
+      rest.remove_prefix(mark.size() + 3);
+    }
+    if (out.size() > first) return out.append(rest);
+  }
+  return std::string(text);
+}
+
+}  // namespace
+
+MarkedNumber marked_csv_number(std::string_view text, char decimal) {
+  constexpr size_t kLongest = 40;
+  constexpr std::string_view kMoney[] = {"$",   "\u20ac", "\u00a3", "\u00a5", "EUR",
+                                         "USD", "GBP",    "CHF",    "JPY"};
+  if (text.empty() || text.size() > kLongest || std::ranges::none_of(text, is_digit)) return {};
+  MarkedNumber out;
+  bool negative = text.starts_with('-');
+  if (negative) text.remove_prefix(1);
+  const auto is = [&](std::string_view what) {
+    if (out.what.empty()) out.what = what;
+  };
+  for (bool more = true; more;) {
+    more = false;
+    for (const std::string_view money : kMoney)
+      if (strip(text, money)) is("amounts of money"), more = true;
+    if (text.ends_with('%') && strip(text, "%")) is("percentages"), more = true;
+    if (text.starts_with('(') && text.ends_with(')')) {
+      text.remove_suffix(1);
+      strip(text, "(");
+      is("negative numbers in parentheses");
+      negative = more = true;
+    }
+    if (text.starts_with("\u2212")) {
+      strip(text, "\u2212");
+      is("numbers with the minus sign U+2212");
+      negative = more = true;
+    }
+  }
+  const bool minus = text.starts_with('-');
+  if (minus) text.remove_prefix(1);
+  std::string digits = without_groups(text);
+  if (digits != text) is("numbers with spaces or apostrophes between digits");
+  if (out.what.empty()) return {};
+  if (has_csv_separators(digits, decimal)) std::erase(digits, decimal == '.' ? ',' : '.');
+  double value = 0;
+  if (!parse_csv_number(digits, value, decimal) || !is_digit(digits.empty() ? ' ' : digits[0]))
+    return {};
+  out.plain = (negative || minus ? "-" : "") + digits;
+  return out;
+}
+
+void ThousandsPoints::add(std::string_view number) {
+  if (others_) return;
+  constexpr size_t kGroup = 3;
+  const std::string_view text = unsigned_part(number);
+  const size_t digits = digits_of(text);
+  if (digits == 0 || digits > kGroup) {
+    others_ = true;
+  } else if (digits == text.size()) {
+    ++whole_;
+  } else if (text[0] != '0' && text[digits] == '.' && text.size() == digits + 1 + kGroup &&
+             digits_of(text.substr(digits + 1)) == kGroup) {
+    if (pointed_++ == 0) first_ = number;
+  } else {
+    others_ = true;
+  }
+}
+
+std::string_view ThousandsPoints::found() const {
+  return !others_ && pointed_ >= 2 && whole_ > 0 ? first_ : std::string_view();
+}
+
+std::string thousands_warning(std::string_view column, std::string_view number) {
+  return fmt::format(
+      "every number with a point in column '{:.40}' has three digits behind it, such as {}, and "
+      "the "
+      "others are whole numbers below 1000; if the point separates thousands, remove it",
+      column, number);
+}
+
 bool is_csv_date(std::string_view text) {
   const std::string_view day = text.substr(0, text.find_first_of(" T"));
   const std::string_view time = text.substr(day.size());
@@ -140,7 +245,14 @@ void sort_csv_texts(std::vector<std::string>& texts) {
   });
 }
 
-CsvTexts::CsvTexts(const std::vector<std::string>& known) : texts_(known), known_(known.size()) {
+bool all_csv_numbers(const std::vector<std::string>& texts) {
+  double ignored = 0;
+  return std::ranges::all_of(texts,
+                             [&](const std::string& t) { return parse_csv_number(t, ignored); });
+}
+
+CsvTexts::CsvTexts(const std::vector<std::string>& known, bool by_value)
+    : texts_(known), known_(known.size()), by_value_(by_value) {
   for (size_t i = 0; i < known.size(); ++i) {
     spellings_.try_emplace(known[i], i);
     if (std::string key = value_key(known[i]); !key.empty()) values_.try_emplace(std::move(key), i);
@@ -149,6 +261,7 @@ CsvTexts::CsvTexts(const std::vector<std::string>& known) : texts_(known), known
 
 size_t CsvTexts::find(std::string_view text) const {
   if (const auto at = spellings_.find(text); at != spellings_.end()) return at->second;
+  if (!by_value_) return kNone;
   const auto at = values_.find(value_key(text));
   return at == values_.end() ? kNone : at->second;
 }
@@ -156,7 +269,7 @@ size_t CsvTexts::find(std::string_view text) const {
 size_t CsvTexts::add(std::string_view text) {
   if (const auto at = spellings_.find(text); at != spellings_.end()) return at->second;
   size_t index = texts_.size();
-  if (std::string key = value_key(text); !key.empty())
+  if (std::string key = by_value_ ? value_key(text) : ""; !key.empty())
     index = values_.try_emplace(std::move(key), index).first->second;
   spellings_.emplace(text, index);
   if (index == texts_.size()) {

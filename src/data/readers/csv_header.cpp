@@ -4,12 +4,14 @@
 #include <cmath>
 #include <cstdint>
 #include <set>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/one_line.h"
 #include "base/units.h"
 #include "data/readers/csv_fields.h"
 #include "data/readers/csv_records.h"
@@ -22,20 +24,44 @@ struct Column {
   enum class Kind { text, whole, other_number, missing } kind = Kind::missing;
   std::string first;
   size_t numbers = 0, wholes = 0, words = 0;
-  double largest = 0;    // of the numbers' absolute values
-  bool recurs = false;   // the first text occurs again
-  bool repeats = false;  // some text below occurs twice
+  double largest = 0;        // of the numbers' absolute values
+  double value = 0;          // of the first field, if that is a number
+  double low = 0, high = 0;  // of the numbers below
+  bool recurs = false;       // the first text occurs again
+  bool repeats = false;      // some text below occurs twice
   std::set<std::string, std::less<>> seen{};
 
+  bool is_number() const { return kind == Kind::whole || kind == Kind::other_number; }
   bool above_numbers() const { return kind == Kind::text && numbers > 0 && words == 0; }
   bool above_decimals() const {
     return kind == Kind::whole && numbers > 0 && wholes == 0 && words == 0;
+  }
+  // Whether the first number is as far from those below as these are from each other, or farther.
+  bool far_outside() const {
+    return numbers > 0 && words == 0 && (value < low || value > high) &&
+           std::max(low - value, value - high) >= high - low;
   }
   bool above_other_texts() const { return kind == Kind::text && words > 0 && repeats && !recurs; }
 };
 
 bool is_whole(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Whether numbers rise, and whether from one to the next by the same step, up or down.
+struct Order {
+  bool rises = true, even = true;
+};
+Order order_of(std::span<const double> x) {
+  constexpr double kRounding = 1e-6;  // of the step: 0.1, 0.2, 0.3 as doubles
+  Order out;
+  for (size_t i = 1; i < x.size(); ++i) {
+    const double step = x[1] - x[0];
+    out.rises = out.rises && x[i] > x[i - 1];
+    out.even =
+        out.even && step != 0 && std::abs(x[i] - x[i - 1] - step) <= kRounding * std::abs(step);
+  }
+  return out;
 }
 
 class FirstLines {
@@ -52,8 +78,11 @@ class FirstLines {
     while (lines_ < kLines && bytes < kBytes && records.next(fields)) {
       for (size_t i = 0; i < std::min(fields.size(), columns_.size()); ++i)
         add(columns_[i], fields[i].text), bytes += fields[i].text.size();
+      add_order(fields);
       ++lines_;
     }
+    for (Column& c : columns_)
+      if (is_text_above(c)) c.kind = Column::Kind::text, c.recurs = false;
   }
 
   // A title that a spreadsheet wrote above the table. A header has two names at least.
@@ -78,19 +107,43 @@ class FirstLines {
     const auto recurring = std::ranges::count_if(columns_, &Column::recurs);
     if (recurring == 0) return {.header = true};
     if (static_cast<size_t>(recurring) * 2 < texts)
-      return names(fmt::format("'{:.40}' occurs again in its column", recurring_text()));
+      return names(fmt::format("'{:.40}' occurs again in its column", one_line(recurring_text())));
     return sample(fmt::format("all lines hold texts, and '{:.40}' occurs again in its column",
-                              recurring_text()));
+                              one_line(recurring_text())));
   }
 
  private:
   void add_first(std::string_view text) {
     using Kind = Column::Kind;
+    double value = 0;
+    if (!parse_csv_number(text, value, decimal_)) value = 0;
     columns_.push_back({.kind = is_whole(text)          ? Kind::whole
                                 : like_csv_number(text) ? Kind::other_number
                                 : is_missing_csv(text)  ? Kind::missing
                                                         : Kind::text,
-                        .first = std::string(text)});
+                        .first = std::string(text),
+                        .value = value});
+  }
+
+  // Digits that are no number, such as 2024-01, are a text if all below are numbers.
+  bool is_text_above(const Column& c) const {
+    double ignored = 0;
+    const bool number = parse_csv_number(c.first, ignored, decimal_) || is_missing_csv(c.first) ||
+                        is_infinite_csv(c.first) || has_csv_separators(c.first, decimal_) ||
+                        has_csv_separators(c.first, decimal_ == '.' ? ',' : '.');
+    return c.kind == Column::Kind::other_number && !number && c.numbers > 0 && c.words == 0 &&
+           c.first.find_first_of("xX;|\t") == std::string::npos;  // 0x10; another delimiter
+  }
+
+  void add_order(std::span<const CsvField> fields) {
+    row_.clear();
+    double value = 0;
+    for (const CsvField& f : fields)
+      if (parse_csv_number(f.text, value, decimal_)) row_.push_back(value);
+    if (row_.size() < 2) return;
+    const Order order = order_of(row_);
+    rising_ += order.rises ? 1 : 0;
+    even_ += order.even ? 1 : 0;
   }
 
   void add(Column& c, std::string_view text) const {
@@ -99,6 +152,9 @@ class FirstLines {
     if (parse_csv_number(text, value, decimal_)) {
       ++c.numbers;
       c.wholes += is_whole(text) ? 1 : 0;
+      c.low = c.numbers == 1 ? value : std::min(c.low, value);
+      c.high = c.numbers == 1 ? value : std::max(c.high, value);
+      c.recurs = c.recurs || (c.is_number() && value == c.value);
       c.largest = std::max(c.largest, std::abs(value));
       return;
     }
@@ -116,17 +172,50 @@ class FirstLines {
     if (evidence >= 2 && whole) return {.header = true};
     if (evidence >= 2) return names("some of its fields are numbers");
     if (!whole || !different())
-      return evidence > 0 ? sample("one field looks like a name") : CsvHeaderGuess{};
+      return evidence > 0 ? sample("one field looks like a name") : guess_numbers_alone();
     if (own_numbers() && (evidence == 1 || wholes() >= kMany)) return {.header = true};
     if (above_decimals() && wholes() >= 2 && lines_ >= 2)
       return own_numbers() && wholes() >= kSome
                  ? CsvHeaderGuess{.header = true}
                  : names("its fields are whole numbers, and those below have decimals");
+    if (evidence == 1 && wholes() >= kSome && order_of(first_numbers()).even)
+      return names("its other fields are numbers");
     if (evidence == 1) return sample("one field looks like a name");
-    if (!own_numbers() || wholes() < kSome) return {};
+    if (!own_numbers() || wholes() < kSome) return guess_numbers_alone();
     return std::ranges::any_of(columns_, &Column::above_decimals)
                ? names("its fields are the numbers 0, 1, 2, ...")
                : sample("its fields are the numbers 0, 1, 2, ...");
+  }
+
+  // Of a first line of numbers, and of no other fields: whether it differs from the lines below as
+  // years, wavelengths or numbered columns do.
+  CsvHeaderGuess guess_numbers_alone() const {
+    constexpr size_t kSome = 3, kMany = 5, kFewLines = 5;
+    constexpr size_t kRare = 20;  // at most this part of the lines below is like the first
+    const std::vector<double> x = first_numbers();
+    if (x.size() < 2 || count(&Column::kind, Column::Kind::text) > 0 || lines_ < 2) return {};
+    const Order order = order_of(x);
+    const bool rises = order.rises && rising_ * kRare <= lines_;
+    const bool even = order.even && even_ * kRare <= lines_;
+    const bool far = std::ranges::all_of(columns_, [](const Column& c) {
+      return c.kind == Column::Kind::missing || c.far_outside();
+    });
+    if (far && order.rises && 2 * rising_ <= lines_ && x.size() >= kSome && other_numbers() == 0 &&
+        lines_ >= kFewLines)
+      return names("its fields are numbers");
+    if (far && lines_ >= kFewLines) return sample("its numbers lie far outside of their columns");
+    const bool new_ones = std::ranges::none_of(columns_, &Column::recurs);
+    if (even && (x.size() > kSome || (x.size() == kSome && new_ones)))
+      return sample("its numbers are evenly spaced, and those below are not");
+    if (rises && x.size() >= kMany)
+      return sample("its numbers rise from column to column, and those below do not");
+    return {};
+  }
+  std::vector<double> first_numbers() const {
+    std::vector<double> out;
+    for (const Column& c : columns_)
+      if (c.is_number()) out.push_back(c.value);
+    return out;
   }
 
   template <class M, class V>
@@ -184,7 +273,9 @@ class FirstLines {
   const std::string& path_;
   char decimal_;
   std::vector<Column> columns_;
-  size_t line_ = 0, lines_ = 0;  // the first line's number; lines below it that were read
+  size_t line_ = 0, lines_ = 0;   // the first line's number; lines below it that were read
+  size_t rising_ = 0, even_ = 0;  // lines below whose numbers rise, or have equal steps
+  std::vector<double> row_{};     // scratch
 };
 
 }  // namespace

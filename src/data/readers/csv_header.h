@@ -24,8 +24,11 @@ struct CsvHeaderGuess {
 // - One with numbers is a header if they are whole and two texts in it stand above numbers or above
 //   other, repeated texts; one is enough if the numbers are the columns' own, 0, 1, 2, ..., or far
 //   above those below them, as years are.
-// - One of whole numbers alone is a header if these are 0, 1, 2, ... for at least 8 columns, or if
-//   the numbers below all have decimals.
+// - One of whole numbers alone is a header if these are 0, 1, 2, ... for at least 8 columns, if the
+//   numbers below all have decimals, or if they rise over at least 3 columns and each is far
+//   outside of its column, which is in doubt.
+// - Other numbers are a sample in doubt if they are evenly spaced, rise over many columns, or lie
+//   far outside of their columns, and those below are not like them.
 // Throws Error{data} if the first line looks like a title: its first field alone is not empty.
 CsvHeaderGuess guess_csv_header(const std::string& path, char delimiter, char decimal);
 

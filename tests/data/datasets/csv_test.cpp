@@ -255,6 +255,51 @@ TEST_CASE("csv: texts become classes and categories, missing values the mean") {
   CHECK(has(d.description, "; 2 missing values filled"));
 }
 
+TEST_CASE("csv: categories of equal value are one only in a column of numbers") {
+  const Folder folder;
+  folder.write("t.csv", "part,size,y\n1E3,1,0\n1000,1.0,1\nA7,2,0\n1E3,2,1\n");
+  const Dataset d = load("csv", "{path: t.csv, classes: 2, categories: [part, size]}", Split::train,
+                         folder.path());
+  CHECK(input_names(d.columns) ==
+        std::vector<std::string>{"part=1000", "part=1E3", "part=A7", "size=1", "size=2"});
+  CHECK(all_of<float>(d.inputs) == std::vector<float>{0, 1, 0, 1, 0,  //
+                                                      1, 0, 0, 1, 0,  //
+                                                      0, 0, 1, 0, 1,  //
+                                                      0, 1, 0, 0, 1});
+}
+
+TEST_CASE("csv: points that may separate thousands are a warning") {
+  const Folder folder;
+  const auto warnings = [&](const std::string& text) {
+    folder.write("t.csv", text);
+    return load("csv", "{path: t.csv, delimiter: \";\"}", Split::train, folder.path()).warnings;
+  };
+  const auto found = warnings("sales;y\n7.291;1\n950;2\n-19.435;3\n");
+  REQUIRE(found.size() == 1);
+  CHECK_MESSAGE(has(found[0],
+                    "every number with a point in column 'sales' has three digits behind "
+                    "it, such as 7.291"),
+                found[0]);
+  CHECK(warnings("sales;y\n7.291;1\n9.435;2\n").empty());  // three decimals
+  CHECK(warnings("sales;y\n7.291;1\n9.43;2\n5.123;2\n1;1\n").empty());
+  CHECK(warnings("sales;y\n7.291;1\n9.435;2\n1500;1\n").empty());
+  CHECK(warnings("sales;y\n0.291;1\n0.435;2\n1;1\n").empty());
+}
+
+TEST_CASE("csv: percentages and amounts are refused with what they look like") {
+  const Folder folder;
+  folder.write("t.csv", "rate,y\n5%,0\n7%,1\n5%,0\n");
+  const auto why = [&](const std::string& yaml) {
+    return data_error([&] { load("csv", yaml, Split::train, folder.path()); });
+  };
+  CHECK(has(why("{path: t.csv, classes: 2}"),
+            "t.csv:2:1: '5%' in column 'rate': percentages are not read; write plain numbers: "
+            "5"));
+  const std::string found = why("{path: t.csv, classes: 2, categories: auto}");
+  CHECK_MESSAGE(has(found, "column 'rate' holds percentages: '5%' on line 2"), found);
+  CHECK_MESSAGE(has(found, "list the column in `categories` if they are texts"), found);
+}
+
 TEST_CASE("csv: lines with missing values can be dropped, of used columns only") {
   const Folder folder;
   folder.write("t.csv", kPassengers);

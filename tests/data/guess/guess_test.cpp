@@ -177,6 +177,41 @@ TEST_CASE("decimal commas are found where another character stands between field
   CHECK(has(guess_text(table("", 30, line)), "targets=\"1\", standardize=true, delimiter=\";\""));
 }
 
+TEST_CASE("percentages are left out and named; other columns by request") {
+  const auto line = [](int i) {
+    return std::to_string(i * 7 % 5) + ".5," + std::to_string(i % 7) + "%," +
+           std::to_string(i % 3) + "," + std::to_string(i) + ".25";
+  };
+  const Folder folder;
+  const std::string path = folder.write("t.csv", table("a,rate,kind,z\n", 40, line));
+  const DataGuess g = guess_csv({.path = path});
+  CHECK(notes(g, "column 'rate' is left out: it holds percentages: '0%' on line 2"));
+  CHECK(notes(g, "write plain numbers ('0%' is read as a number if it is written 0) to use them"));
+  CHECK(settings_text(guess_csv({.path = path, .exclude = "a", .categories = "rate,kind"})) ==
+        "path=t.csv, targets=z, exclude=[a], categories=[rate, kind]");
+  CHECK(has(error_of(Fault::spec, [&] { guess_csv({.path = path, .exclude = "a,z"}); }),
+            "--exclude names column 'z', which is a target"));
+  CHECK(has(data_error([&] { guess_csv({.path = path, .categories = "b"}); }), "no column 'b'"));
+}
+
+TEST_CASE("the decimal mark is that of most columns, or given") {
+  const auto line = [](int i) {
+    return std::to_string(i * 7 % 5) + ",43;1." + std::to_string(i % 3) + ";" + std::to_string(i);
+  };
+  const Folder folder;
+  const std::string path = folder.write("t.csv", table("wert;v;z\n", 40, line));
+  const std::string why = data_error([&] { guess_csv({.path = path}); });
+  CHECK_MESSAGE(has(why, "column 'v' holds numbers with"), why);
+  CHECK_MESSAGE(has(why,
+                    "leave the column out with --exclude, or take its texts as categories with "
+                    "--categories; if '.' is the decimal mark of the file, use --decimal '.'"),
+                why);
+  CHECK(settings_text(guess_csv({.path = path, .categories = "v"})) ==
+        "path=t.csv, targets=z, categories=[v], standardize=true, delimiter=\";\", decimal=\",\"");
+  CHECK(settings_text(guess_csv({.path = path, .decimal = '.', .exclude = "wert"})) ==
+        "path=t.csv, targets=z, exclude=[wert], standardize=true, delimiter=\";\"");
+}
+
 TEST_CASE("indices and dates are left out and named") {
   const Folder folder;
   const std::string path =
@@ -276,6 +311,9 @@ TEST_CASE("Excel's line sep=; names the delimiter and is no sample") {
 }
 
 TEST_CASE("a header that looks like numbers is found, forced or denied, and doubts are told") {
+  const auto whole = [](int i) {
+    return std::to_string(i * 7 % 5) + "," + std::to_string(i % 3) + "," + std::to_string(i % 2);
+  };
   const auto line = [](int i) {
     return std::to_string(i * 7 % 5) + ".5," + std::to_string(i % 3) + ".25," +
            std::to_string(i % 2);
@@ -285,9 +323,37 @@ TEST_CASE("a header that looks like numbers is found, forced or denied, and doub
   const Folder folder;
   const std::string path = folder.write("t.csv", table("1,3,x\n", 40, line));
   CHECK(notes(guess_csv({.path = path}), "warning: line 1 of " + path + " is taken for"));
+  CHECK(notes(guess_csv({.path = path}), "(--header no of init)"));
+  CHECK(has(why_not(table("2,1,target\n", 40, whole)),
+            "but 'target' on line 1; if this line names the columns, use --header yes; otherwise "
+            "correct these fields"));
+  CHECK_FALSE(has(why_not(table("2,1,1\n2,1,target\n", 40, whole)), "--header"));
   const DataGuess forced = guess_csv({.path = path, .header = CsvFormat::HeaderLine::yes});
   CHECK(settings_text(forced) ==
         "path=t.csv, targets=x, classes=2, standardize=true, header=\"yes\"");
+}
+
+TEST_CASE("line breaks in names and texts are escaped, and settings read back equal") {
+  const auto line = [](int i) {
+    return std::to_string(i * 7 % 5) + ".5,\"text\n" + std::to_string(i) + "\"," +
+           (i % 2 == 0 ? "\"a\nb\"" : "\"c\td\"");
+  };
+  const Folder folder;
+  const std::string path = folder.write("t.csv", table("x,\"no\nte\",\"ta\nrget\"\n", 40, line));
+  const DataGuess g = guess_data({.path = path});
+  CHECK(settings_text(g) ==
+        "path=t.csv, targets=\"ta\\u000arget\", class_names=[\"a\\u000ab\", \"c\\u0009d\"], "
+        "exclude=[\"no\\u000ate\"], standardize=true");
+  CHECK(g.train.class_names == std::vector<std::string>{"a\nb", "c\td"});
+  CHECK(notes(g, "column 'no\\nte' is left out: its 40 different texts, such as 'text\\n0'"));
+  // Other control characters cannot be in a spec: names become numbers, and classes are found.
+  const auto bell = [](int i) {
+    return std::to_string(i * 7 % 5) + ".5,text " + std::to_string(i) +
+           (i % 2 == 0 ? ",a\a" : ",b");
+  };
+  CHECK(
+      settings_text(guess_data({.path = folder.write("b.csv", table("x,n\a,t\a\n", 40, bell))})) ==
+      "path=b.csv, targets=\"2\", classes=auto, exclude=[\"1\"], standardize=true");
 }
 
 TEST_CASE("train.csv has test.csv beside it, if that has the target") {
@@ -381,6 +447,8 @@ TEST_CASE("images: one folder per class, with and without splits" * doctest::ski
 
 TEST_CASE("texts, names of data sets, and what is neither") {
   const Folder folder;
+  CHECK(has(data_error([&] { guess_data({.path = folder.write("t.csv.gz", "\x1f\x8b")}); }),
+            "t.csv.gz is compressed with gzip; unpack it with gunzip"));
   const auto guess = [](const std::string& path, const std::string& target = "") {
     return guess_data({.path = path, .target = target});
   };
@@ -409,7 +477,7 @@ TEST_CASE("texts, names of data sets, and what is neither") {
             "arrays/data.npz is an archive of arrays, which dptrain does not read"));
   CHECK(has(error_of(Fault::spec, [&] { guess("csv"); }), "dptrain init FILE"));
   CHECK(has(error_of(Fault::spec, [&] { guess("synthetic_images", "t"); }),
-            "--target, --header and --missing are for tables"));
+            "--target, --header, --missing, --decimal, --exclude and --categories are for tables"));
 }
 
 TEST_CASE("YAML scalars are quoted where they would mean something else") {

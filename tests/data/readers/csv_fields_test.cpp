@@ -34,6 +34,28 @@ TEST_CASE("texts are sorted as numbers before words") {
   CHECK(texts == std::vector<std::string>{"-1.5", "2", "10", "B", "a", "b"});
 }
 
+TEST_CASE("numbers with marks that are not read are recognized") {
+  const auto plain = [](std::string_view text, char decimal = '.') {
+    const MarkedNumber m = marked_csv_number(text, decimal);
+    return m.what.empty() ? "" : std::string(m.what.substr(0, 3)) + " " + m.plain;
+  };
+  CHECK(plain("5%") == "per 5");
+  CHECK(plain("-0.7 %") == "per -0.7");
+  CHECK(plain("$3,965.70") == "amo 3965.70");
+  CHECK(plain("-$5") == "amo -5");
+  CHECK(plain("12,50 €", ',') == "amo 12,50");
+  CHECK(plain("1.234,50\u00a0EUR", ',') == "amo 1234,50");
+  CHECK(plain("(4370.11)") == "neg -4370.11");
+  CHECK(plain("($5)") == "neg -5");
+  CHECK(plain("\u22125.5") == "num -5.5");
+  CHECK(plain("3 138") == "num 3138");
+  CHECK(plain("-3\u00a0138.5") == "num -3138.5");
+  CHECK(plain("1'000'000") == "num 1000000");
+  for (const char* const text : {"5", "-5", "1,5", "%", "$", "()", "a%", "(a)", "5 a", "3 13",
+                                 "030 123", "2026-01-31", "1 2", "", "5%%x", "(1) (2)", "nan%"})
+    CHECK_MESSAGE(plain(text).empty(), text);
+}
+
 TEST_CASE("numbers of equal value are one text, by its shortest spelling") {
   CsvTexts texts;
   CHECK(texts.add("1.0") == 0);
@@ -50,6 +72,9 @@ TEST_CASE("numbers of equal value are one text, by its shortest spelling") {
   CHECK(known.add("1") == 0);
   CHECK(known.add("c") == 2);
   CHECK(known.texts() == std::vector<std::string>{"01", "b", "c"});
+  CsvTexts spelled({}, false);
+  CHECK(spelled.add("1.0") != spelled.add("1"));
+  CHECK(spelled.find("1.00") == CsvTexts::kNone);
 }
 
 }  // namespace

@@ -47,6 +47,44 @@ TEST_CASE("a first line of data is none") {
   check("", false);
 }
 
+// Lines of whole numbers below `most`, in no order.
+std::string lines(int columns, int rows, int most) {
+  std::string out;
+  uint32_t x = 7;
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < columns; ++c) {
+      x = x * 1664525U + 1013904223U;
+      out +=
+          std::to_string(x / 65536 % static_cast<uint32_t>(most)) + (c + 1 < columns ? "," : "\n");
+    }
+  return out;
+}
+
+TEST_CASE(
+    "numbers above numbers that are unlike them are in doubt, and names if they are far off") {
+  check("2019,2020,2021,2022\n" + lines(4, 40, 100000), false, true);
+  check("2022,2021,2020\n" + lines(3, 40, 1900), false, true);
+  check("400,410,420,430\n" + lines(4, 40, 1000), false, true);
+  check("1,2,3,4,5,6,7,8,9,10\n" + lines(10, 40, 256), false, true);
+  check("0.5,1.0,1.5,2.0\n" + lines(4, 40, 3), false, true);
+  check("400,407,431,445,460,499\n" + lines(6, 40, 1000), false, true);
+  check("7000,3000\n" + lines(2, 40, 100), false, true);
+  CHECK(guess("400,410,420,430\n" + lines(4, 40, 1000))
+            .doubt.ends_with("if it names the columns, write `header: yes`"));
+  check("2019,2020,2021\n" + lines(3, 40, 100), true, true);
+  check("400,410,430,target\n" + lines(4, 40, 50), true);
+  check("5,10,15,target\n" + lines(4, 40, 26), true, true);
+  check("2024-01,2024-02,2024-03\n" + lines(3, 40, 500), true);
+  check("2024-01,7\n" + lines(2, 40, 500), false, true);
+  // Lines below that are alike, and numbers that are not odd.
+  check("1,2,3,4\n2,3,4,5\n3,4,5,6\n4,5,6,7\n", false);
+  check("1,20,300,4000,50000\n2,21,305,4100,51000\n2,22,310,4200,60000\n", false);
+  check(lines(4, 40, 1000), false);
+  check("1.5,2.5\n" + lines(2, 40, 9), false);
+  check("2024-01-01,3.5\n2024-01-02,4.5\n2024-01-02,5.5\n", false);
+  check("1,5\n1.5,2.5\n", false);
+}
+
 TEST_CASE("a first line of texts is a header unless they occur again") {
   check("a,b\n1,2\n", true);
   check("a,b\n", true);

@@ -248,7 +248,7 @@ TEST_CASE("line breaks within quotes belong to the field") {
   CHECK(t.names[1] == "a\nnote");
   CHECK(t.texts[1] == std::vector<std::string>{"two\r\nlines, \"q\"", "\n\n"});
   CHECK(t.values == std::vector<double>{1, 0, 5, 2, 1, 6});
-  CHECK(has(why_not("1,2\n\"3\n4\",x\n"), "t.csv:2:1: '3\n4' in column '0'"));
+  CHECK(has(why_not("1,2\n\"3\n4\",x\n"), "t.csv:2:1: '3\\n4' in column '0'"));
   CHECK(has(why_not("1,2\n1,\"a\nb\"c\n"),
             "t.csv:3:3: text after a quoted field that begins on line 2, where a quote may be"));
   CHECK(has(why_not("1\n\"a\\\"b\"\n"), "is written as two quotes, not as \\\""));
