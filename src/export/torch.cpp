@@ -145,6 +145,12 @@ TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
          "have one",
          mode);
   check_local_sgd(spec, query);
+  if (!type_of<OptimizerType>(spec.optimizer).torch)
+    fail(
+        Fault::spec,
+        "optimizer '{}' has no equivalent program: in PyTorch it takes two optimizers; export with "
+        "another one, such as optimizer=adam_w",
+        spec.optimizer.what->name);
   TorchFacts facts{.spec = spec, .query = query, .ddp = samples_by_rank(spec, query)};
   if (const auto& precision = type_of<PrecisionType>(spec.precision); precision.mixed) {
     facts.mixed = precision.mixed(spec.precision.settings);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "spec/registry_entry.h"
+#include "spec/spec.h"
 
 namespace dpt {
 
@@ -43,8 +44,13 @@ struct OptimizerType : RegistryEntry {
   // The scalars of step t = 1, 2, ... at learning rate lr; see uses_previous_lr. momenta: replace
   // the momentum or beta1 of the settings. Does not allocate.
   OptimizerStep (*step)(const std::any& settings, int64_t t, double lr, const Momenta& momenta);
+  // For an optimizer that updates whole matrices: its settings for parameters that are none, or
+  // that match `elementwise` of the settings. Null: every element is updated alone.
+  std::any (*of_elements)(const std::any& settings) = nullptr;
+  const Patterns& (*elementwise)(const std::any& settings) = nullptr;
   // The optimizer as a Python expression for PyTorch: "optim.Adam(model.parameters(), lr=0.01)".
-  std::string (*torch)(const std::any& settings);
+  // Null: no one expression says it.
+  std::string (*torch)(const std::any& settings) = nullptr;
   // Python source of the class that the expression uses, if PyTorch has no such optimizer.
   std::string_view torch_class{};
   // Index in states() of averages of the weights that evaluations use and the run saves; -1: none.

@@ -98,7 +98,7 @@ std::vector<std::vector<UpdatePiece>> update_pieces(const Session& s) {
   if (s.devices.cpus_span_hosts())
     return partition_update(HostLayout(s).owners(), s.devices.topology);
   return partition_update(s.model.programs.begin()->second, s.model.layout, s.batches.global_batch,
-                          s.devices.topology);
+                          s.devices.topology, s.parameter_groups.matrices);
 }
 
 }  // namespace dpt

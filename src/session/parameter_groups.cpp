@@ -36,7 +36,7 @@ const ScheduleType* own_rate(const Spec& spec) {
   return type->own_rate ? type : nullptr;
 }
 
-void check_rates(const Spec& spec, Diagnostics& d) {
+void check_rates(const Spec& spec, const OptimizerType& optimizer, Diagnostics& d) {
   const bool scales = spec.lr_scale.rule != "none";
   if (scales && reference_batch(spec) == 0)
     d.error(spec.lr_scale.where,
@@ -46,6 +46,11 @@ void check_rates(const Spec& spec, Diagnostics& d) {
                         spec.lr_scale.rule));
   const ScheduleType* schedule = own_rate(spec);
   if (!schedule) return;
+  if (optimizer.of_elements)
+    d.error(spec.schedule.schedule.where,
+            fmt::format("schedule '{}' sets one learning rate for all parameters, but optimizer "
+                        "'{}' has two: choose another schedule, such as cosine_annealing",
+                        schedule->name, optimizer.name));
   if (scales)
     d.error(spec.lr_scale.where,
             fmt::format("lr_scale has no effect: schedule '{0}' sets the learning rate by its own "
@@ -122,6 +127,24 @@ std::vector<ParameterGroups::Segment> segments_of(const CompiledModel& model,
   return out;
 }
 
+UpdatedMatrix matrix_of(const TensorDesc& parameter, size_t begin, int group) {
+  const bool transposed = parameter.layout == Layout::transposed;
+  return {.begin = begin,
+          .rows = parameter.shape[transposed ? 1 : 0],
+          .columns = parameter.shape[transposed ? 0 : 1],
+          .transposed = transposed,
+          .group = group};
+}
+
+std::vector<UpdatedMatrix> matrices_of(const CompiledModel& model, const ParameterGroups& all) {
+  std::vector<UpdatedMatrix> out;
+  for (const size_t p : in_memory_order(model))
+    if (all.groups[static_cast<size_t>(all.of_parameter[p])].matrices)
+      out.push_back(matrix_of(model.graph[model.graph.parameters[p]].desc, model.layout.offset[p],
+                              all.of_parameter[p]));
+  return out;
+}
+
 }  // namespace
 
 size_t ParameterGroups::segment_of(size_t element) const {
@@ -131,7 +154,7 @@ size_t ParameterGroups::segment_of(size_t element) const {
 }
 
 void check_parameter_settings(const Spec& spec, const OptimizerType& optimizer, Diagnostics& d) {
-  check_rates(spec, d);
+  check_rates(spec, optimizer, d);
   check_weight_decay(spec, optimizer, d);
 }
 
@@ -144,29 +167,41 @@ ParameterGroups parameter_groups_of(const RunSettings& settings, const SessionBa
   const auto entries = entries_of(spec, model, named, d);
   const std::vector<bool> undecayed = named.marked(spec.no_decay);
   const double factor = lr_factor(spec, batches);
-  const double own_decay = optimizer.weight_decay(given).value_or(0);
+  std::any of_elements = given;
+  std::vector<bool> alone(entries.size());
+  if (optimizer.of_elements) {
+    of_elements = optimizer.of_elements(given);
+    named.check(optimizer.elementwise(given), d);
+    alone = named.marked(optimizer.elementwise(given));
+  }
   ParameterGroups out;
   out.rates = {optimizer.lr(given) * factor};
   out.of_parameter.assign(model.graph.parameters.size(), -1);
   for (size_t p = 0; p < entries.size(); ++p) {
     if (model.graph.gradients[p] == kNoValue) continue;
     const ParameterGroupSpec* entry = entries[p];
-    const double lr = entry && entry->lr ? *entry->lr * factor : out.rates[0];
+    const bool matrix = optimizer.of_elements && !alone[p] &&
+                        model.graph[model.graph.parameters[p]].shape_in_files().rank() == 2;
+    const std::any& own = matrix ? given : of_elements;
+    const double own_decay = optimizer.weight_decay(own).value_or(0);
+    const double lr = (entry && entry->lr ? *entry->lr : optimizer.lr(own)) * factor;
     const double decay = undecayed[p] ? 0
                          : entry      ? entry->weight_decay.value_or(own_decay)
                                       : own_decay;
     const size_t rate = index_of(out.rates, lr);
     auto group = std::ranges::find_if(out.groups, [&](const ParameterGroup& g) {
-      return g.rate == rate && g.weight_decay == decay;
+      return g.rate == rate && g.weight_decay == decay && g.matrices == matrix;
     });
     if (group == out.groups.end())
-      group = out.groups.insert(
-          group,
-          {.settings = optimizer.with(given, lr, decay), .rate = rate, .weight_decay = decay});
+      group = out.groups.insert(group, {.settings = optimizer.with(own, lr, decay),
+                                        .rate = rate,
+                                        .weight_decay = decay,
+                                        .matrices = matrix});
     ++group->tensors;
     out.of_parameter[p] = static_cast<int>(group - out.groups.begin());
   }
   out.segments = segments_of(model, out.of_parameter);
+  out.matrices = matrices_of(model, out);
   return out;
 }
 
@@ -186,8 +221,9 @@ std::string groups_text(const ParameterGroups& all) {
   if (!all.several()) return "";
   std::string out;
   for (const ParameterGroup& g : all.groups)
-    out += fmt::format("{}{} with lr {:.6g}, weight_decay {:.6g}", out.empty() ? "" : "; ",
-                       counted(g.tensors, "tensor"), all.rates[g.rate], g.weight_decay);
+    out += fmt::format("{}{}{} with lr {:.6g}, weight_decay {:.6g}", out.empty() ? "" : "; ",
+                       counted(g.tensors, "tensor"), g.matrices ? " as matrices" : "",
+                       all.rates[g.rate], g.weight_decay);
   return fmt::format("parameter groups: {}\n", out);
 }
 

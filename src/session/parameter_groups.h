@@ -24,15 +24,27 @@ struct ParameterGroup {
   std::any settings;  // of the optimizer, with this group's learning rate and weight decay
   size_t rate = 0;    // index in ParameterGroups::rates
   double weight_decay = 0;
+  bool matrices = false;  // the optimizer updates them as whole matrices
   int64_t tensors = 0;
+};
+
+// A parameter that the optimizer updates as a whole.
+struct UpdatedMatrix {
+  size_t begin = 0;               // in the flat buffers
+  int64_t rows = 0, columns = 0;  // in memory
+  bool transposed = false;        // whether its shape is [columns, rows]
+  int group = 0;
+  size_t elements() const { return static_cast<size_t>(rows * columns); }
+  size_t end() const { return begin + elements(); }
 };
 
 struct ParameterGroups {
   // Distinct base learning rates, after lr_scale. The first is the optimizer's own, which metrics
   // show.
   std::vector<double> rates;
-  std::vector<ParameterGroup> groups;  // at least one
-  std::vector<int> of_parameter;       // for each of graph.parameters; -1: frozen
+  std::vector<ParameterGroup> groups;   // at least one
+  std::vector<UpdatedMatrix> matrices;  // in memory order
+  std::vector<int> of_parameter;        // for each of graph.parameters; -1: frozen
   // The group of each trained element of the flat buffers: ascending, without gaps, so that the
   // last one ends at layout.trainable. Groups of neighbors differ.
   struct Segment {

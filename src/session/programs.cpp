@@ -164,11 +164,12 @@ CompiledModel compile_for_shards(const Session& s, Diagnostics& d) {
   out.slot_count = slot_count_of(out.slots, s.batches.train->accumulate());
   // Gradients are stored if they must be complete before the first update (for clipping by norm,
   // and because with a scaled loss an overflow anywhere skips the update), if several are added up
-  // (accumulation), if they are compressed or measured, or if hosts exchange them.
+  // (accumulation), if they are compressed or measured, if hosts exchange them, or if the
+  // optimizer needs whole matrices.
   const bool stores = s.settings.spec.clip.max_norm.has_value() || s.precision.scaler.on ||
                       s.batches.train->accumulate() > 1 ||
                       s.devices.exchange.compress.has_value() || s.settings.measures() ||
-                      s.devices.topology.hosts() > 1 ||
+                      s.devices.topology.hosts() > 1 || s.settings.optimizer->of_elements ||
                       s.settings.spec.reproducible_gradients == "stored";
   out.layout =
       flat_layout(out.graph, stores ? std::vector<bool>()

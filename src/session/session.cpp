@@ -155,6 +155,22 @@ void check_random(const RunSettings& settings, const Devices& devices, Diagnosti
             "the same in every mode");
 }
 
+// Whether the optimizer can update whole matrices here.
+void check_matrices(const RunSettings& settings, const Devices& devices, Diagnostics& d) {
+  if (!settings.optimizer->of_elements) return;
+  const Choice& optimizer = settings.spec.optimizer;
+  if (devices.on_gpu())
+    d.error(optimizer.where,
+            fmt::format("optimizer '{}' trains on CPUs only: write `device: cpu`, or choose "
+                        "another optimizer, such as adam_w",
+                        optimizer.what->name));
+  if (devices.topology.hosts() > 1)
+    d.error(optimizer.where,
+            fmt::format("optimizer '{}' trains on one machine only: each machine updates parts of "
+                        "matrices; choose another optimizer, such as adam_w",
+                        optimizer.what->name));
+}
+
 // The first of these samples would make the loss infinite.
 void check_training_labels(const Session& s) {
   const std::string problem =
@@ -172,6 +188,7 @@ std::unique_ptr<const Session> make_session(Spec given, const SessionQuery& quer
   s.devices = make_devices(s.settings, query, d);
   s.precision = make_precision(spec, s.devices.on_gpu());
   check_random(s.settings, s.devices, d);
+  check_matrices(s.settings, s.devices, d);
   check_measures(s.settings.spec, s.devices, d);
   check_own_weights(s.settings, s.devices, s.precision, d);
   if (!d.ok()) return nullptr;

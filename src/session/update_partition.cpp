@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backend/cpu/matrix_update.h"
+
 namespace dpt {
 namespace {
 
@@ -10,8 +12,9 @@ constexpr int64_t kGroup = 16;  // elements of a cache line; also rows that kern
 // Something to split: elements of stored gradients, or rows of a fused parameter.
 struct Partitionable {
   UpdatePiece whole;
-  int64_t units = 0;  // elements, or rows
-  double cost = 0;    // of one unit
+  int64_t units = 0;       // elements, or rows
+  double cost = 0;         // of one unit
+  int64_t grain = kGroup;  // units that stay together
 };
 
 // Cost of an element relative to an update from a stored gradient, which takes 17 cycles for 16
@@ -23,17 +26,48 @@ double cost_of_element(const Value& parameter, int64_t batch) {
                  (parameter.desc.layout == Layout::transposed ? 0.70 : 1.0);
 }
 
+// Of the whole matrix, in the same unit: the update of its elements, and five Newton-Schulz steps
+// of 2 m m n + m m m multiplications, 16 a cycle.
+double cost_of_matrix(const UpdatedMatrix& matrix) {
+  const auto m = static_cast<double>(std::min(matrix.rows, matrix.columns));
+  const auto n = static_cast<double>(std::max(matrix.rows, matrix.columns));
+  return m * n + 5 * (2 * m * m * n + m * m * m) / 16;
+}
+
+// Stored gradients: the elements between matrices, and each matrix as a whole.
+void add_stored(UpdateRange range, std::span<const UpdatedMatrix> matrices,
+                std::vector<Partitionable>& out) {
+  const auto add_elements = [&](size_t begin, size_t end) {
+    if (begin < end)
+      out.push_back({.whole = {.begin = begin, .end = end},
+                     .units = static_cast<int64_t>(end - begin),
+                     .cost = 1});
+  };
+  size_t at = range.begin;
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    if (matrices[i].begin < range.begin || matrices[i].begin >= range.end) continue;
+    add_elements(at, matrices[i].begin);
+    at = (matrices[i].end() + kGroup - 1) / kGroup * kGroup;
+    out.push_back({.whole = {.begin = matrices[i].begin,
+                             .end = matrices[i].end(),
+                             .matrix = static_cast<int>(i)},
+                   .units = 1,
+                   .cost = cost_of_matrix(matrices[i]),
+                   .grain = 1});
+  }
+  add_elements(at, range.end);
+}
+
 std::vector<Partitionable> partitionables(const Program& program, const FlatLayout& layout,
-                                          int64_t batch, int device) {
+                                          std::span<const UpdatedMatrix> matrices, int64_t batch,
+                                          int device) {
   const auto here = [&](int stage) {
     return program.graph.stage_device[static_cast<size_t>(stage)] == device;
   };
   const std::vector<size_t> made = parameters_by_gradient(program.graph);
   std::vector<Partitionable> out;
   for (const UpdateRange& r : stored_ranges(program.graph, layout, here))
-    out.push_back({.whole = {.begin = r.begin, .end = r.end},
-                   .units = static_cast<int64_t>(r.count()),
-                   .cost = 1});
+    add_stored(r, matrices, out);
   for (size_t i = 0; i < program.update.size(); ++i) {
     if (!here(program.graph.nodes[program.update[i].node].stage)) continue;
     const size_t p = made[static_cast<size_t>(program.graph.nodes[program.update[i].node].out[0])];
@@ -56,6 +90,7 @@ std::vector<Partitionable> partitionables(const Program& program, const FlatLayo
 }
 
 UpdatePiece piece_of(const Partitionable& s, int64_t begin, int64_t end) {
+  if (s.whole.matrix >= 0) return s.whole;
   UpdatePiece out = s.whole;
   const auto scale = static_cast<size_t>(s.whole.gradient_instruction < 0 ? 1 : s.whole.columns);
   out.begin = s.whole.begin + static_cast<size_t>(begin) * scale;
@@ -84,7 +119,8 @@ std::vector<std::vector<UpdatePiece>> share(const std::vector<Partitionable>& al
       int64_t end = s.units;
       if (w + 1 < workers && before + work > until) {
         const double units = std::max(0.0, (until - before) / s.cost);
-        end = std::min(s.units, static_cast<int64_t>(units / kGroup + 0.5) * kGroup);
+        end = std::min(s.units,
+                       static_cast<int64_t>(units / static_cast<double>(s.grain) + 0.5) * s.grain);
       }
       if (end <= begin) continue;
       out[static_cast<size_t>(w)].push_back(piece_of(s, begin, end));
@@ -99,11 +135,12 @@ std::vector<std::vector<UpdatePiece>> share(const std::vector<Partitionable>& al
 
 std::vector<std::vector<UpdatePiece>> partition_update(const Program& program,
                                                        const FlatLayout& layout, int64_t batch,
-                                                       const Topology& topology) {
+                                                       const Topology& topology,
+                                                       std::span<const UpdatedMatrix> matrices) {
   std::vector<std::vector<UpdatePiece>> out(static_cast<size_t>(topology.total_workers()));
   const int copies = topology.replicas_own_weights() ? topology.replicas() : 1;
   for (int device = 0; device < topology.devices_per_replica; ++device) {
-    const auto pieces = share(partitionables(program, layout, batch / copies, device),
+    const auto pieces = share(partitionables(program, layout, matrices, batch / copies, device),
                               topology.total_workers() / topology.devices_per_replica / copies);
     size_t next = 0;
     for (int w = 0; w < topology.total_workers(); ++w)
@@ -177,6 +214,17 @@ size_t tile_elements(const std::vector<UpdatePiece>& share) {
   for (const UpdatePiece& p : share)
     if (p.gradient_instruction >= 0) most = std::max(most, rows_of_tile(p.columns) * p.columns);
   return static_cast<size_t>(most);
+}
+
+size_t matrix_workspace(const std::vector<UpdatePiece>& share,
+                        std::span<const UpdatedMatrix> matrices) {
+  size_t most = 0;
+  for (const UpdatePiece& p : share) {
+    if (p.matrix < 0) continue;
+    const UpdatedMatrix& m = matrices[static_cast<size_t>(p.matrix)];
+    most = std::max(most, m.elements() + orthogonal_workspace(m.rows, m.columns));
+  }
+  return most;
 }
 
 }  // namespace dpt

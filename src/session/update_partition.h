@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "graph/program/program.h"
 #include "parallel/host_sums.h"
 #include "parallel/topology.h"
+#include "session/parameter_groups.h"
 
 namespace dpt {
 
@@ -20,17 +22,19 @@ struct UpdatePiece {
   int gradient_instruction = -1;
   int64_t first_row = 0;  // fused: rows of the parameter, `columns` elements each
   int64_t rows = 0, columns = 0;
+  int matrix = -1;  // index in ParameterGroups::matrices; -1: elements are updated alone
   int bucket = -1;  // with several hosts: of the gradients (parallel/host_sums.h)
 };
 
 // The pieces of each worker. Every element below layout.trainable that belongs to a parameter is in
 // exactly one piece; if replicas own their weights, in one of each replica. Workers get about equal
 // work for `batch` samples per step of all replicas. Stored gradients are split at cache lines,
-// fused parameters between groups of rows. Parameters of a stage go to the workers of its device.
-// program: for any number of samples.
-std::vector<std::vector<UpdatePiece>> partition_update(const Program& program,
-                                                       const FlatLayout& layout, int64_t batch,
-                                                       const Topology& topology);
+// fused parameters between groups of rows; a matrix that is updated as a whole is one piece.
+// Parameters of a stage go to the workers of its device.
+// program: for any number of samples. matrices: those, with stored gradients, in memory order.
+std::vector<std::vector<UpdatePiece>> partition_update(
+    const Program& program, const FlatLayout& layout, int64_t batch, const Topology& topology,
+    std::span<const UpdatedMatrix> matrices = {});
 
 // With several hosts: the pieces of each worker of all hosts, the elements of each bucket that its
 // host owns divided evenly over the host's workers. All gradients are stored.
@@ -58,6 +62,9 @@ UpdateRange part_of(UpdateRange range, const Topology& topology, int worker);
 
 // How many rows of a fused gradient are computed at once, so that they stay in the cache.
 int64_t rows_of_tile(int64_t columns);
+// Floats that the update of the largest matrix in `share` needs: its direction, and workspace.
+size_t matrix_workspace(const std::vector<UpdatePiece>& share,
+                        std::span<const UpdatedMatrix> matrices);
 // Elements of the largest such tile in `share`.
 size_t tile_elements(const std::vector<UpdatePiece>& share);
 

@@ -24,29 +24,6 @@ Json lr_scale_schema() {
           {"else", {{"enum", Json::array({"none", "linear", "sqrt"})}}}};
 }
 
-KeyDoc patterns(std::string fallback) {
-  return {.kind = "a pattern or a list of patterns",
-          .fallback = std::move(fallback),
-          .type = KeyKind::texts,
-          .schema = patterns_schema()};
-}
-
-// A pattern or a list of patterns; null: none.
-void read_patterns(std::string_view key, Patterns& out, const Node& n, Diagnostics& d) {
-  const auto add = [&](const Node& item) {
-    if (item.kind == Node::Kind::scalar && !item.text.empty())
-      out.push_back({item.text, item.where});
-    else
-      d.error(item.where, fmt::format("'{}' takes patterns of parameter names, such as bias, norm "
-                                      "or 'layer1.*'",
-                                      key));
-  };
-  if (n.kind == Node::Kind::list)
-    for (const Node& item : n.items) add(item);
-  else if (n.kind != Node::Kind::null)
-    add(n);
-}
-
 struct GroupKeys : ParameterGroupSpec {
   static KeyTable<GroupKeys> keys() {
     return KeyTable<GroupKeys>()
@@ -55,7 +32,7 @@ struct GroupKeys : ParameterGroupSpec {
             [](GroupKeys& s, const Node& n, Diagnostics& d) {
               read_patterns("match", s.match, n, d);
             },
-            patterns(""))
+            patterns_doc(""))
         .usage("", "parameter_groups: [{match: fc, lr: 0.1}]")
         .optional("lr", &GroupKeys::lr, "learning rate; none: the optimizer's", kNotNegative)
         .usage("lr of a group", "parameter_groups: [{match: 'layer1.*', lr: 0.01}]")
@@ -126,6 +103,28 @@ struct WeightKeys {
 
 }  // namespace
 
+KeyDoc patterns_doc(std::string fallback) {
+  return {.kind = "a pattern or a list of patterns",
+          .fallback = std::move(fallback),
+          .type = KeyKind::texts,
+          .schema = patterns_schema()};
+}
+
+void read_patterns(std::string_view key, Patterns& out, const Node& n, Diagnostics& d) {
+  const auto add = [&](const Node& item) {
+    if (item.kind == Node::Kind::scalar && !item.text.empty())
+      out.push_back({item.text, item.where});
+    else
+      d.error(item.where, fmt::format("'{}' takes patterns of parameter names, such as bias, norm "
+                                      "or 'layer1.*'",
+                                      key));
+  };
+  if (n.kind == Node::Kind::list)
+    for (const Node& item : n.items) add(item);
+  else if (n.kind != Node::Kind::null)
+    add(n);
+}
+
 void add_initial_weights(KeyTable<TopKeys>& t) {
   t.optional_section(
        "initial_weights",
@@ -156,7 +155,7 @@ void add_parameter_keys(KeyTable<TopKeys>& t) {
           [](TopKeys& s, const Node& n, Diagnostics& d) {
             read_patterns("no_decay", s.no_decay, n, d);
           },
-          patterns("[]"))
+          patterns_doc("[]"))
       .usage("torch.optim.Optimizer(param_groups)", "no_decay: [bias, norm]")
       .optional_section(
           "freeze",
@@ -165,7 +164,7 @@ void add_parameter_keys(KeyTable<TopKeys>& t) {
           [](TopKeys& s, const Node& n, Diagnostics& d) {
             read_patterns("freeze", s.freeze, n, d);
           },
-          patterns("[]"))
+          patterns_doc("[]"))
       .usage("requires_grad_(False)", "freeze: [conv1, 'layer1.*', norm]")
       .optional_section(
           "lr_scale",

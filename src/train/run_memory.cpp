@@ -102,7 +102,8 @@ double worker_bytes(const Session& s, const KernelBytes& kernels) {
   const std::vector<std::vector<UpdatePiece>> pieces = update_pieces(s);
   for (int64_t w = own_workers.begin; w < own_workers.end; ++w) {
     const std::vector<UpdatePiece>& share = pieces[static_cast<size_t>(w)];
-    out += kFloat * static_cast<double>(tile_elements(share));
+    out += kFloat * static_cast<double>(tile_elements(share) +
+                                        matrix_workspace(share, s.parameter_groups.matrices));
     if (s.devices.own_states())
       out += kFloat * static_cast<double>(OwnStates::elements(share)) * s.settings.states();
   }

@@ -82,6 +82,8 @@ TEST_CASE("so it is in every mode, with states that their owners keep, too") {
            {"parallel={ddp: {shard: optimizer}}", "devices=2", "cores=1",
             "optimizer={asgd: {lr: 0.1, lambd: 0.1, t0: 2, average: true}}",
             "schedule={exponential: 0.1}"},
+           {"parallel={ddp: {shard: optimizer}}", "devices=3", "cores=1", "ema=0.9",
+            "optimizer={muon: {lr: 0.02, adam_w_for: 5}}"},
            {pipeline + "deferred_batch_norm: true}}", "cores=1"},
            {pipeline + "data_parallel: 2, processes: true}}", "cores=1"}}) {
     if (!kCanFork && how[0] != "parallel=dp") continue;

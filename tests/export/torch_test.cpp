@@ -686,6 +686,10 @@ TEST_CASE("what can't be exported says why") {
   CHECK(refusal(spec("parallel: other\n")) ==
         "parallel mode 'other' has no equivalent program; single, dp, ddp, pipeline and "
         "local_sgd have one");
+  CHECK(refusal("name: t\ndata: {dataset: secret, batch_size: 20}\nmodel: [{linear: 10}]\n"
+                "loss: cross_entropy\noptimizer: muon\n") ==
+        "optimizer 'muon' has no equivalent program: in PyTorch it takes two optimizers; export "
+        "with another one, such as optimizer=adam_w");
   CHECK(refusal("name: t\ndata: {dataset: secret, batch_size: 20}\nmodel: [flatten, {linear: 10}]\n"
                 "loss: cross_entropy\noptimizer: sgd\n") ==
         "PyTorch cannot make the data set 'secret', so it is written as .npy files beside the "

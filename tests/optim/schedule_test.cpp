@@ -109,7 +109,7 @@ TEST_CASE("a schedule with its warm-up as torch text") {
 TEST_CASE("one_cycle asks for an optimizer with momentum or beta1") {
   for (const char* name : {"sgd", "adam", "adam_w", "r_adam", "adamax", "rms_prop", "lion"})
     CHECK(check(name, spec_of("one_cycle", "1.0")).empty());
-  for (const char* name : {"adagrad", "adadelta", "rprop", "asgd"}) {
+  for (const char* name : {"adagrad", "adadelta", "rprop", "asgd", "muon"}) {
     const std::string text = check(name, spec_of("one_cycle", "1.0"));
     CHECK(text.find("test.yaml:1:11: error: ") == 0);
     CHECK(text.find("cycles momentum or beta1, which optimizer '" + std::string(name) +

@@ -119,6 +119,29 @@ TEST_CASE("losses with parameter groups, freezing, schedules and scaled rates ar
   }
 }
 
+// The same net. PyTorch with matrices in float32 is 4.8e-7 from PyTorch in float64, within kGate.
+TEST_CASE("losses of muon are PyTorch's with two optimizers") {
+  const golden::Document fixture = golden::read_fixture("muon");
+  const auto& runs = at(at(fixture.root, "cases").items.at(1), "runs").items;
+  CHECK(runs.size() == 2);
+  for (const Node& test : runs) {
+    CAPTURE(at(at(test, "spec"), "name").text);
+    CHECK(number(at(test, "float32")) < kGate);
+    CHECK(number(at(test, "bf16")) > 100 * kGate);
+    for (const char* workers : {"cores=1", "cores=2"}) {
+      const Ran ran = run_spec(to_yaml(at(test, "spec")), {workers, "log.every=1"});
+      REQUIRE_MESSAGE(ran.code == 0, ran.err);
+      const std::vector<double> losses = ran.step_losses();
+      const std::vector<Node>& expected = at(test, "losses").items;
+      REQUIRE(losses.size() == expected.size());
+      double worst = 0;
+      for (size_t i = 0; i < losses.size(); ++i)
+        worst = std::max(worst, std::abs(losses[i] - number(expected[i])));
+      CHECK(worst <= kGate);
+    }
+  }
+}
+
 TEST_CASE("the first epoch's mean loss of the tutorial's net is PyTorch's") {
   const std::string data = fashion_mnist();
   if (data.empty()) return;

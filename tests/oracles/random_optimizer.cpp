@@ -4,7 +4,7 @@ namespace dpt {
 
 std::string random_optimizer(RandomNumbers& random) {
   const std::string decay = random.maybe(40, ", weight_decay: 0.01");
-  switch (random.between(0, 11)) {
+  switch (random.between(0, 12)) {
     case 0:
       return random.chance(50)
                  ? "{sgd: {lr: 0.001, momentum: 0.9, nesterov: true" + decay + "}}"
@@ -34,6 +34,8 @@ std::string random_optimizer(RandomNumbers& random) {
                          random.between(0, 3), random.chance(50), decay);
     case 10:
       return "{lion: {lr: 0.001" + decay + "}}";
+    case 11:
+      return "{muon: {lr: 0.01, adam_w: {lr: 0.002}" + decay + "}}";
     default:
       return "{adadelta: {lr: 1" + decay + "}}";
   }

@@ -56,6 +56,40 @@ TEST_CASE("without keys there is one group, of one segment") {
   CHECK(groups_text(s->parameter_groups) == "");
 }
 
+TEST_CASE("muon: matrices have its settings, all other parameters those of adam_w") {
+  const std::vector<std::string> how = {
+      "optimizer={muon: {lr: 0.02, weight_decay: 0.3, adam_w: {lr: 0.004}, adam_w_for: fc}}",
+      "parameter_groups={match: lin1, lr: 0.5}", "no_decay=norm"};
+  CHECK(settings(how) ==
+        "lin1.weight 0.5 0.3\nlin1.bias 0.5 0.01\nn.weight 0.004 0\nn.bias 0.004 0\n"
+        "fc.weight 0.004 0.01\nfc.bias 0.004 0.01\n");
+  const auto s = session_of(kNet, how);
+  REQUIRE(s->parameter_groups.matrices.size() == 1);
+  const UpdatedMatrix& m = s->parameter_groups.matrices[0];
+  const bool transposed =
+      s->model.graph[s->model.graph.parameters[0]].desc.layout == Layout::transposed;
+  CHECK(m.transposed == transposed);
+  CHECK(m.rows == (transposed ? 16 : 19));
+  CHECK(m.columns == (transposed ? 19 : 16));
+  CHECK(m.begin == s->model.layout.offset[0]);
+  CHECK(groups_text(s->parameter_groups)
+            .starts_with("parameter groups: 1 tensor as matrices with lr 0.5, weight_decay 0.3; "));
+}
+
+TEST_CASE("muon: what it cannot do is refused") {
+  const auto has = [](const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(has(
+      complaint({"optimizer=muon", "schedule={one_cycle: {max_lr: 0.1, cycle_momentum: false}}"}),
+      "sets one learning rate for all parameters, but optimizer 'muon' has two"));
+  CHECK(has(complaint({"optimizer={muon: {adam_w_for: head}}"}), "no parameter matches 'head'"));
+  std::unique_ptr<const Session> none;
+  CHECK(has(errors_of_session(kNet, {"optimizer=muon", "device=cuda"},
+                              {.runs = false, .sizes_only = true}, none),
+            "optimizer 'muon' trains on CPUs only: write `device: cpu`"));
+}
+
 TEST_CASE("groups set what they name; no_decay holds in every group; frozen ones have none") {
   CHECK(settings({"no_decay=[bias, norm]"}) ==
         "lin1.weight 0.1 0.01\nlin1.bias 0.1 0\nn.weight 0.1 0\nn.bias 0.1 0\n"

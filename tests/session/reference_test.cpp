@@ -204,7 +204,7 @@ TEST_CASE("PyTorch's names on the reference page are those of exported programs"
                    has_one_of(t.torch(example_settings(t, "losses")), t.usage.torch)),
                   std::string(t.name));
   for (const OptimizerType& t : optimizer_table())
-    CHECK_MESSAGE((!t.torch_class.empty() ||
+    CHECK_MESSAGE((!t.torch || !t.torch_class.empty() ||
                    has_one_of(t.torch(example_settings(t, "optimizers")), t.usage.torch)),
                   std::string(t.name));
   for (const ScheduleType& t : schedule_table()) {

@@ -1,5 +1,6 @@
 #include "session/update_partition.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -52,6 +53,43 @@ TEST_CASE("every element of every trained parameter is updated by one worker, on
           if (times[c.layout.offset[i] + static_cast<size_t>(k)] != 1)
             FAIL("parameter ", i, " element ", k);
     }
+}
+
+TEST_CASE("a matrix that is updated as a whole is one piece of one worker") {
+  for (const int workers : {1, 2, 3, 7, 40}) {
+    const Compiled c =
+        compiled("model: [{linear: 70}, layer_norm, relu, {linear: 33}, {linear: 5}]",
+                 real({6, 90}), real({6, 5}), false);
+    const Graph& graph = c.program.graph;
+    std::vector<UpdatedMatrix> matrices;
+    for (size_t i = 0; i < graph.parameters.size(); ++i)
+      if (const Shape& shape = graph[graph.parameters[i]].desc.shape; shape.rank() == 2)
+        matrices.push_back(
+            {.begin = c.layout.offset[i], .rows = shape[0], .columns = shape[1], .group = 0});
+    std::ranges::sort(matrices, {}, &UpdatedMatrix::begin);
+    REQUIRE(matrices.size() == 3);
+    const auto shares = partition_update(c.program, c.layout, 100,
+                                         Topology{.workers_per_device = workers}, matrices);
+    std::vector<int> times(c.layout.trainable), whole(matrices.size());
+    size_t workspace = 0;
+    for (const auto& share : shares) {
+      workspace = std::max(workspace, matrix_workspace(share, matrices));
+      for (const UpdatePiece& p : share) {
+        for (size_t i = p.begin; i < p.end; ++i) ++times[i];
+        if (p.matrix < 0) continue;
+        ++whole[static_cast<size_t>(p.matrix)];
+        CHECK(p.begin == matrices[static_cast<size_t>(p.matrix)].begin);
+        CHECK(p.end == matrices[static_cast<size_t>(p.matrix)].end());
+      }
+    }
+    CAPTURE(workers);
+    CHECK(whole == std::vector<int>(matrices.size(), 1));
+    CHECK(workspace == size_t{3} * 70 * 90 + size_t{2} * 70 * 70);
+    for (size_t i = 0; i < graph.parameters.size(); ++i)
+      for (int64_t k = 0; k < graph[graph.parameters[i]].desc.shape.elements(); ++k)
+        if (times[c.layout.offset[i] + static_cast<size_t>(k)] != 1)
+          FAIL("parameter ", i, " element ", k);
+  }
 }
 
 TEST_CASE("weights of linear layers are fused where a kernel makes rows; nothing else is") {

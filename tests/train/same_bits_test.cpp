@@ -253,6 +253,37 @@ schedule: {cosine_annealing: {eta_min: 0.001}, interval: step, warmup: 3}
   same(run({compress, "devices=2", "cores=1"}), run({compress, "devices=4", "cores=1"}));
 }
 
+// Three matrices, one of which is higher than wide, on up to eight workers.
+TEST_CASE("matrices that are updated as a whole have the same bits in every mode") {
+  const std::string text = spec("reproducible: {shards: 8}\nno_decay: [bias, norm]\nema: 0.9\n");
+  const auto run = [&](std::vector<std::string> how) {
+    how.emplace_back("optimizer={muon: {lr: 0.02, adam_w: {lr: 0.01, amsgrad: true}}}");
+    how.emplace_back("model[1].out_features=45");
+    return run_spec(text, how);
+  };
+  const Ran one = run({"cores=1"});
+  CHECK_MESSAGE(has(one.err,
+                    "parameter groups: 2 tensors as matrices with lr 0.02, weight_decay "
+                    "0.1; 4 tensors with lr 0.01, weight_decay 0"),
+                one.err);
+  same(one, run({"cores=2"}));
+  same(one, run({"cores=3"}));
+  same(one, run({"parallel=dp", "devices=4", "cores=2"}));
+  same(one, run({"parallel={pipeline: {stages: 2, chunks: 1}}", "cores=1"}));
+  const std::string o3 = "precision={bf16: {emulate: true, level: o3}}";
+  same(run({"cores=1", o3}), run({"cores=3", o3}));
+  const std::string fp16 = "precision={fp16: {emulate: true, init_scale: 1073741824}}";
+  same(run({"cores=1", fp16, "clip_grad_norm=1"}), run({"cores=3", fp16, "clip_grad_norm=1"}));
+  same(run({"cores=1", "accumulate=2", "clip_grad_value=0.01"}),
+       run({"cores=3", "accumulate=2", "clip_grad_value=0.01"}));
+  if (!kCanFork) return;
+  same(one, run({"parallel=ddp", "devices=2", "cores=2"}));
+  same(one, run({"parallel={ddp: {shard: optimizer}}", "devices=3", "cores=1"}));
+  same(one, run({"parallel={ddp: {shard: optimizer}}", "devices=8", "cores=1"}));
+  const std::string compress = "parallel={ddp: {compress: bf16, shard: optimizer}}";
+  same(run({compress, "devices=2", "cores=1"}), run({compress, "devices=4", "cores=1"}));
+}
+
 // Operators make gradients of several parameters at once, of which some are not wanted.
 TEST_CASE("with single frozen parameters all modes have the same bits, and frozen ones stay") {
   const std::string text = R"(

@@ -4,6 +4,8 @@
 #include <span>
 
 #include "backend/cpu/half_kernels.h"
+#include "backend/cpu/matrix_update.h"
+#include "backend/cpu/scratch.h"
 #include "backend/cpu/simd/simd.h"
 #include "graph/formulas/average.h"
 
@@ -17,7 +19,9 @@ CpuUpdate::CpuUpdate(const CpuWorker& worker, const BindingTable& bindings,
       state_names_(
           worker.session.settings.optimizer->states(worker.session.settings.spec.optimizer.settings,
                                                     worker.session.settings.cycles_momentum())),
+      matrix_(matrix_workspace(worker.share, worker.session.parameter_groups.matrices)),
       rows_(tile_elements(worker.share)) {
+  if (!matrix_.empty()) gemm_workspace();
   const Session& session = worker.session;
   with_rows_.reserve(session.model.shard_groups.size());
   if (!session.devices.exchange.shard_states) return;
@@ -68,7 +72,9 @@ void CpuUpdate::run(const StepInput& input, double clip_scale, int bucket) {
       args.state[i] = state_of(static_cast<int>(buffer++), p);
     }
     if (session.settings.averages()) average_ = state_of(session.settings.average_state(), p);
-    if (worker_.share[p].gradient_instruction < 0)
+    if (worker_.share[p].matrix >= 0)
+      update_matrix(worker_.share[p], args, input);
+    else if (worker_.share[p].gradient_instruction < 0)
       update_stored(worker_.share[p], args, input);
     else
       update_fused(worker_.share[p], args, input);
@@ -95,20 +101,26 @@ void CpuUpdate::swap_average() {
 
 // Averages follow the update tile by tile, while the weights are in the cache.
 void CpuUpdate::apply(const UpdateArgs& args, const StepInput& input) const {
-  const bool ema = worker_.session.settings.spec.ema.has_value();
-  const bool pure = worker_.session.precision.policy.level == PrecisionPolicy::Level::pure;
-  const bool rounds = pure && average_ != nullptr;
-  if (!ema && !rounds) return update_range(args, input);
+  if (average_ == nullptr) return update_range(args, input);
   constexpr size_t kTile = 4096;
   UpdateArgs tile = args;
   for (size_t at = args.begin; at < args.end; at = tile.end) {
     tile.begin = at;
     tile.end = std::min(args.end, at + kTile);
     update_range(tile, input);
-    const size_t count = tile.end - at;
-    if (ema) simd_kernels().average(average_ + at, args.weight + at, average_rate_, count);
-    if (rounds) round_weights(worker_.session.precision.policy.half, average_ + at, count);
+    average(tile);
   }
+}
+
+void CpuUpdate::average(const UpdateArgs& args) const {
+  if (average_ == nullptr) return;
+  const RunPrecision& precision = worker_.session.precision;
+  float* const average = average_ + args.begin;
+  const size_t count = args.end - args.begin;
+  if (worker_.session.settings.spec.ema)
+    simd_kernels().average(average, args.weight + args.begin, average_rate_, count);
+  if (precision.policy.level == PrecisionPolicy::Level::pure)
+    round_weights(precision.policy.half, average, count);
 }
 
 // Updates elements [args.begin, args.end), each with the formula of its parameter group.
@@ -120,9 +132,13 @@ void CpuUpdate::update_range(const UpdateArgs& args, const StepInput& input) con
         part.end = end;
         run_update(input.update[static_cast<size_t>(group)], part);
       });
-  if (worker_.session.precision.policy.level == PrecisionPolicy::Level::pure)
-    round_weights(worker_.session.precision.policy.half, args.weight + args.begin,
-                  args.end - args.begin);
+  round_if_pure(args);
+}
+
+void CpuUpdate::round_if_pure(const UpdateArgs& args) const {
+  const PrecisionPolicy& policy = worker_.session.precision.policy;
+  if (policy.level == PrecisionPolicy::Level::pure)
+    round_weights(policy.half, args.weight + args.begin, args.end - args.begin);
 }
 
 void CpuUpdate::update_stored(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input) {
@@ -135,6 +151,37 @@ void CpuUpdate::update_stored(const UpdatePiece& piece, UpdateArgs& args, const 
         args.shard_count = static_cast<int>(shards.size());
         apply(args, input);
       });
+}
+
+// The gradient becomes a direction in the workspace, in place of a second state, then the direction
+// becomes orthogonal.
+void CpuUpdate::update_matrix(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input) {
+  const UpdatedMatrix& m =
+      worker_.session.parameter_groups.matrices[static_cast<size_t>(piece.matrix)];
+  const OptimizerStep& step = input.update[static_cast<size_t>(m.group)];
+  float* const direction = matrix_.data();
+  args.state[1] = counted_from(direction, piece.begin);
+  gradients_.each_range(
+      piece, [&](size_t begin, size_t end, std::span<const float* const> shards, size_t first) {
+        args.begin = begin;
+        args.end = end;
+        args.first = first;
+        args.shards = shards.data();
+        args.shard_count = static_cast<int>(shards.size());
+        run_update(step, args);
+      });
+  args.begin = piece.begin;
+  args.end = piece.end;
+  const auto& formula = std::get<formula::Muon<double>>(step);
+  const auto scalars = rounded<float>(formula);
+  make_orthogonal(scalars, direction, m.rows, m.columns, direction + m.elements());
+  const auto size = static_cast<float>(m.transposed ? step_size(formula, m.columns, m.rows)
+                                                    : step_size(formula, m.rows, m.columns));
+  float* const weight = args.weight + piece.begin;
+  for (size_t i = 0; i < m.elements(); ++i)
+    weight[i] = weight[i] * scalars.keep - size * direction[i];
+  round_if_pure(args);
+  average(args);
 }
 
 void CpuUpdate::update_fused(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input) {

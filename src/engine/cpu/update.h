@@ -37,8 +37,11 @@ class CpuUpdate {
   void find_rows(const StepInput& input);
   void update_stored(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input);
   void update_fused(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input);
+  void update_matrix(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input);
   void make_rows(const UpdatePiece& piece, int64_t begin, int64_t end);
   void apply(const UpdateArgs& args, const StepInput& input) const;
+  void round_if_pure(const UpdateArgs& args) const;  // the weights
+  void average(const UpdateArgs& args) const;
   void update_range(const UpdateArgs& args, const StepInput& input) const;
   float* state_of(int buffer, size_t piece) {
     return own_states_ ? own_states_->state(buffer, piece) : worker_.buffers.state(buffer);
@@ -49,6 +52,7 @@ class CpuUpdate {
   ShardGradients& gradients_;
   std::vector<std::string> state_names_;
   std::optional<OwnStates> own_states_;  // of the share; empty: states are in the buffers
+  std::vector<float> matrix_;            // workspace of the largest matrix of the share
   std::vector<float> rows_;              // rows of a fused gradient
   std::vector<Binding*> with_rows_;      // of the shard groups that have samples in this step
   int64_t updates_ = 0;                  // made before this step

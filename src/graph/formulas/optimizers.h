@@ -8,6 +8,7 @@
 #include "graph/formulas/optimizers/adamax.h"
 #include "graph/formulas/optimizers/asgd.h"
 #include "graph/formulas/optimizers/lion.h"
+#include "graph/formulas/optimizers/muon.h"
 #include "graph/formulas/optimizers/n_adam.h"
 #include "graph/formulas/optimizers/r_adam.h"
 #include "graph/formulas/optimizers/rms_prop.h"
@@ -21,8 +22,8 @@ struct OptimizerList {
   static constexpr int kSize = sizeof...(F);
 };
 
-using Optimizers =
-    OptimizerList<Sgd, Adam, RmsProp, Adagrad, Adadelta, Adamax, NAdam, RAdam, Rprop, Asgd, Lion>;
+using Optimizers = OptimizerList<Sgd, Adam, RmsProp, Adagrad, Adadelta, Adamax, NAdam, RAdam, Rprop,
+                                 Asgd, Lion, Muon>;
 
 // Index of a formula, such as Sgd<float>, in the table.
 template <template <class> class A, class T, template <class> class... F>

@@ -43,7 +43,8 @@ class TorchArguments {
 
 // REQUIRES: Settings has kUsage, a double lr, and
 //   template <class Table = KeyTable<Settings>> static Table keys(Table table = {}), which adds the
-//     optimizer's arguments in PyTorch to a KeyTable or to TorchArguments, lr first;
+//     optimizer's arguments in PyTorch to a KeyTable or to TorchArguments, lr first, or
+//     static KeyTable<Settings> keys(), if programs with this optimizer are not exported;
 //   std::vector<std::string> states(bool cycles_momentum) const;
 //   step(int64_t t, double lr, const Momenta& momenta) const, returning a formula's scalars.
 // Optional: double weight_decay, double initial_state() const, int average_state() const with
@@ -78,9 +79,10 @@ OptimizerType optimizer_type(std::string_view name, std::string_view summary) {
   type.step = [](const std::any& s, int64_t t, double lr, const Momenta& momenta) -> OptimizerStep {
     return std::any_cast<const Settings&>(s).step(t, lr, momenta);
   };
-  type.torch = [](const std::any& s) {
-    return Settings::keys(TorchArguments<Settings>(std::any_cast<const Settings&>(s))).str();
-  };
+  if constexpr (requires(const Settings& c) { Settings::keys(TorchArguments<Settings>(c)); })
+    type.torch = [](const std::any& s) {
+      return Settings::keys(TorchArguments<Settings>(std::any_cast<const Settings&>(s))).str();
+    };
   type.average_state = [](const std::any& s) {
     if constexpr (requires(const Settings& c) { c.average_state(); })
       return std::any_cast<const Settings&>(s).average_state();

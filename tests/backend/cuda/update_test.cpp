@@ -127,6 +127,7 @@ TEST_CASE("optimizers update as the CPU's do") {
                                   .one_minus_beta2 = 0.01,
                                   .keep = 0.9},
             1, clip);
+    compare(formula::Muon<double>{.momentum = 0.9, .one_minus_momentum = 0.1}, 2, clip);
     for (const double mu : {1.0, 0.25})
       compare(formula::Asgd<double>{.eta = 0.1, .keep = 0.99, .mu = mu, .weight_decay = 0.1}, 1,
               clip);

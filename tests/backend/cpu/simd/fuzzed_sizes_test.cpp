@@ -78,7 +78,7 @@ OptimizerStep drawn_step(Numbers& n) {
   const auto yes = [&] { return below(n, 2) == 1; };
   const double decay = yes() ? 0.1 : 0;
   const double momentum = yes() ? 0.9 : 0;
-  switch (below(n, 10)) {
+  switch (below(n, 11)) {
     case 0:
       return formula::Sgd<double>{.lr = 0.1,
                                   .momentum = momentum,
@@ -131,6 +131,9 @@ OptimizerStep drawn_step(Numbers& n) {
                                    .beta2 = 0.99,
                                    .one_minus_beta2 = 0.01,
                                    .keep = yes() ? 0.99 : 1};
+    case 9:
+      return formula::Muon<double>{
+          .momentum = 0.9, .one_minus_momentum = 0.1, .nesterov = yes(), .a = 3, .b = -4, .c = 2};
     case 6:
     case 7:
       return drawn_relative_of_adam(n, yes(), decay, yes());
