@@ -79,8 +79,8 @@ void normal_block(float* d, float mean, float sd) {
 // A float in [0, 1) from the low 24 bits.
 float unit_float(uint32_t word) { return static_cast<float>(word & 0xffffffU) * 0x1p-24F; }
 
-// Forward Fisher-Yates shuffle. Partners of several elements are drawn before any is swapped, so that
-// the cache lines of large permutations arrive side by side.
+// Forward Fisher-Yates shuffle. Partners of several elements are drawn before any is swapped, so
+// that the cache lines of large permutations arrive side by side.
 template <class Index>
 void permute(Generator& g, std::span<Index> out) {
   require(out.size() <= Generator::kMaxPermutation, "randperm of too many elements");

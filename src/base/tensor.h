@@ -59,8 +59,8 @@ std::array<int64_t, Shape::kMaxRank> strides_of(const Shape& shape, Layout layou
 // Whether both layouts store a tensor of this shape in the same order.
 bool same_order(const Shape& shape, Layout a, Layout b);
 
-// Copies elements of `size` bytes from one layout to another. REQUIRES: x and y do not overlap; size
-// is 1, 2, 4 or 8.
+// Copies elements of `size` bytes from one layout to another. REQUIRES: x and y do not overlap;
+// size is 1, 2, 4 or 8.
 void copy_layout(const Shape& shape, size_t size, Layout from, const std::byte* x, Layout to,
                  std::byte* y);
 

@@ -68,8 +68,8 @@ Order WeightedDraws::order(Generator& generator) const {
     for (size_t k = 0; k < count; ++k) {
       const auto at = begin_.begin() + static_cast<std::ptrdiff_t>(bucket(draws[k]));
       const auto first = cumulative_.begin() + at[0], last = cumulative_.begin() + at[1];
-      const auto index = static_cast<uint32_t>(std::lower_bound(first, last, draws[k]) -
-                                               cumulative_.begin());
+      const auto index =
+          static_cast<uint32_t>(std::lower_bound(first, last, draws[k]) - cumulative_.begin());
       out.indices[done + k] = index;
       __builtin_prefetch(&drawn[index], 1);
     }

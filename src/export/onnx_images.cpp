@@ -103,7 +103,8 @@ void max_pool(OnnxGraph& to, const GraphNode& n) {
   std::string padded = to[n.in[0]];
   // onnxruntime refuses padding that is not smaller than the kernel.
   if (w.behind[0] >= w.kernel[0] || w.behind[1] >= w.kernel[1]) {
-    const std::vector<int64_t> outside(static_cast<size_t>(x.rank()) - of_image(w.before, x).size());
+    const std::vector<int64_t> outside(static_cast<size_t>(x.rank()) -
+                                       of_image(w.before, x).size());
     const std::vector<int64_t> pads =
         both(both(outside, of_image(w.before, x)), both(outside, of_image(w.behind, x)));
     const std::string lowest = to.number(-std::numeric_limits<double>::infinity());

@@ -85,7 +85,8 @@ NamedParameters::NamedParameters(const Spec& spec, const Graph& graph) {
   }
   by_name_.resize(parameters_.size());
   std::iota(by_name_.begin(), by_name_.end(), size_t{0});
-  std::ranges::sort(by_name_, {}, [this](size_t i) -> const auto& { return parameters_[i].name; });
+  std::ranges::sort(
+      by_name_, {}, [this](size_t i) -> const auto& { return parameters_[i].name; });
 }
 
 template <class Accepts>

@@ -368,10 +368,11 @@ KeyTable<DataSpec> data_keys(const Registries& v) {
               "weighted: draws as many samples as there are, with replacement, so that all classes "
               "are equally frequent; none: each sample once")
       .usage("torch.utils.data.WeightedRandomSampler", "data: {sampler: weighted}")
-      .optional("sampler_seed", &DataSpec::sampler_seed,
-                "seed of the sample orders of ddp and local_sgd, whatever `seed` is, as in PyTorch; "
-                "other modes, and `reproducible`, use `seed`",
-                kNotNegative)
+      .optional(
+          "sampler_seed", &DataSpec::sampler_seed,
+          "seed of the sample orders of ddp and local_sgd, whatever `seed` is, as in PyTorch; "
+          "other modes, and `reproducible`, use `seed`",
+          kNotNegative)
       .usage("DistributedSampler(seed)", "data: {sampler_seed: 1}")
       .optional("drop_last", &DataSpec::drop_last, "whether to drop a smaller last batch")
       .usage("DataLoader(drop_last)", "data: {drop_last: true}")
@@ -393,8 +394,10 @@ KeyTable<TopKeys> top_keys(const Registries& v) {
       .optional_section("name", "name of the run; none: the file name without its extension",
                         read_name, {.kind = "text", .type = KeyKind::text, .schema = name_schema()})
       .usage("", "name: baseline")
-      .optional("seed", &TopKeys::seed, "seed of initial weights, dropout and sample orders; orders of ddp and local_sgd have "
-                "`data.sampler_seed`")
+      .optional(
+          "seed", &TopKeys::seed,
+          "seed of initial weights, dropout and sample orders; orders of ddp and local_sgd have "
+          "`data.sampler_seed`")
       .usage("torch.manual_seed", "seed: 1")
       .optional_section(
           "extends", "base file whose keys this file overrides; the path is relative to this file",

@@ -57,7 +57,7 @@ struct DataSpec {
   bool shuffle = true;
   bool reshuffle =
       true;  // false: all epochs use the first epoch's order (DistributedSampler without set_epoch)
-  std::string sampler;     // weighted: draws with replacement; empty: each sample once
+  std::string sampler;       // weighted: draws with replacement; empty: each sample once
   int64_t sampler_seed = 0;  // of DistributedSampler, where each replica has its own order
   bool drop_last = false;    // omit a smaller last batch
   bool pad = false;   // ddp: repeat samples so that all ranks have the same number, as in PyTorch

@@ -64,8 +64,8 @@ class RunHosts {
   void broadcast(std::span<std::byte> bytes);
   // Host 0's text, on all hosts.
   std::string from_first(const std::string& text);
-  // Host 0 calls it once the results of the run are saved; on the other hosts, it blocks until then.
-  // Throws TeamBroken if host 0 ends without having saved. REQUIRES: watch() was called.
+  // Host 0 calls it once the results of the run are saved; on the other hosts, it blocks until
+  // then. Throws TeamBroken if host 0 ends without having saved. REQUIRES: watch() was called.
   void confirm_saved();
   // From now on this host ends with the others (ControlChannel::watch).
   void watch(Team team);

@@ -39,11 +39,9 @@ Order make_order(RankState& rank, int64_t epoch) {
     draw_base_seed(rank.generator);
     const int replica = topology.replica(rank.number() * topology.workers_per_rank());
     const SampleAssignment& assignment = s.batches.train->assignment();
-    return of_samples(s,
-                      draws
-                          ? share_of(drawn_order(*draws, sampler_seed + epoch_index), assignment, replica)
-                          : distributed_order(assignment, replica, data.shuffle, sampler_seed,
-                                              epoch_index));
+    return of_samples(
+        s, draws ? share_of(drawn_order(*draws, sampler_seed + epoch_index), assignment, replica)
+                 : distributed_order(assignment, replica, data.shuffle, sampler_seed, epoch_index));
   }
   const bool kept = data.shuffle && !data.reshuffle;
   Order order;

@@ -30,7 +30,9 @@ Bytes reordered(const Shape& shape, size_t size, Layout from, const Bytes& x, La
 
 TEST_CASE("copies between layouts move every element to its place, whole or by rows") {
   std::mt19937 random(1);
-  const auto below = [&](int n) { return static_cast<int64_t>(random() % static_cast<unsigned>(n)); };
+  const auto below = [&](int n) {
+    return static_cast<int64_t>(random() % static_cast<unsigned>(n));
+  };
   constexpr Layout kLayouts[] = {Layout::plain, Layout::channels_last, Layout::transposed};
   for (int trial = 0; trial < 300; ++trial) {
     std::vector<int64_t> extents;

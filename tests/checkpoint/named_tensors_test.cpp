@@ -40,7 +40,8 @@ void write_sparse(const std::string& path,
   std::filesystem::resize_file(path, head.size() + bytes);
 }
 
-TEST_CASE("a large parameter is drawn in parts, with the bits of one draw, and not twice in memory") {
+TEST_CASE(
+    "a large parameter is drawn in parts, with the bits of one draw, and not twice in memory") {
   using Kind = Init::Kind;
   for (const Kind kind : {Kind::constant, Kind::uniform, Kind::normal, Kind::truncated})
     for (const Shape& shape : {Shape{2051, 1031}, Shape{3'000'005}, Shape{3, 5}, Shape{}}) {

@@ -341,7 +341,8 @@ class Noting : public Disk {
  public:
   explicit Noting(const Folder& folder) : metrics_(folder.file("run/metrics.jsonl")) {}
   int sync(int fd) override {
-    struct stat is {}, wanted {};
+    struct stat is {
+    }, wanted{};
     if (fstat(fd, &is) == 0 && ::stat(metrics_.c_str(), &wanted) == 0 && is.st_ino == wanted.st_ino)
       synced_ = is.st_size;
     return 0;
@@ -382,8 +383,8 @@ TEST_CASE("records that a power cut took are named by the run that goes on") {
   REQUIRE(kept != std::string::npos);
   fs::resize_file(metrics, kept);
   Quick disk;
-  const Ran rest = run_spec_in({straight.folder.path(), "auto", &disk}, kFiveSteps,
-                               with(kShort, {"epochs=4"}));
+  const Ran rest =
+      run_spec_in({straight.folder.path(), "auto", &disk}, kFiveSteps, with(kShort, {"epochs=4"}));
   CHECK(rest.code == 0);
   CHECK_MESSAGE(
       has(rest.err, fmt::format("{} lacks {} bytes of the records up to the checkpoint of step 6: "

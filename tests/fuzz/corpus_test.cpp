@@ -81,7 +81,8 @@ double cpu_s() {
 
 }  // namespace
 
-TEST_CASE("100 damaged files of each reader take no more memory and time than files of their size") {
+TEST_CASE(
+    "100 damaged files of each reader take no more memory and time than files of their size") {
   std::mt19937 random(1);
   for (const Target& t : targets()) {
     CAPTURE(std::string(t.name));

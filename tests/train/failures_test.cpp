@@ -514,8 +514,9 @@ epochs: 1
     CAPTURE(how.size());
     const Ran ran = run_spec(text, how);
     CHECK(ran.code == 7);
-    CHECK_MESSAGE(count(ran.err, "6 of the 6 values of 'last.weight' are not finite after epoch 1, "
-                                 "step 1. These weights are not saved; ") == 1,
+    CHECK_MESSAGE(count(ran.err,
+                        "6 of the 6 values of 'last.weight' are not finite after epoch 1, "
+                        "step 1. These weights are not saved; ") == 1,
                   ran.err);
     CHECK(ran.out.find("finished") == std::string::npos);
     CHECK(ran.weights.empty());

@@ -122,8 +122,8 @@ struct EndedHost {
   std::string out, err;
 };
 
-// Runs two hosts, each in a process of its own. The first one saves to `disk`; if it succeeds though
-// `done` is false in its process, its exit code is 100.
+// Runs two hosts, each in a process of its own. The first one saves to `disk`; if it succeeds
+// though `done` is false in its process, its exit code is 100.
 std::vector<EndedHost> run_two_hosts(Disk& disk, const std::function<bool()>& done = {}) {
   const Folder folder;
   folder.write("t.yaml", kSpec);
@@ -175,8 +175,10 @@ TEST_CASE("no host reports success where the first one cannot save the weights")
     for (const EndedHost& host : hosts)
       CHECK_MESSAGE(host.out.find("finished") == std::string::npos, host.out);
     // The epoch is the last one, not one behind it.
-    if (dies) CHECK_MESSAGE(hosts[1].err.find("at epoch 3, ") != std::string::npos, hosts[1].err);
-    else CHECK_MESSAGE(hosts[1].err.find("Input/output error") != std::string::npos, hosts[1].err);
+    if (dies)
+      CHECK_MESSAGE(hosts[1].err.find("at epoch 3, ") != std::string::npos, hosts[1].err);
+    else
+      CHECK_MESSAGE(hosts[1].err.find("Input/output error") != std::string::npos, hosts[1].err);
   }
 }
 

@@ -52,16 +52,18 @@ class Png {
   size_t row_bytes() const { return png_get_rowbytes(png_, info_); }
   bool grey16() const { return grey16_; }  // rows have two bytes per pixel, the upper one first
 
-  // end: where the data of the pixels end. libpng inflates whatever follows the last row, which may be
-  // a thousand times as large, so no more is accepted than rows may need.
+  // end: where the data of the pixels end. libpng inflates whatever follows the last row, which may
+  // be a thousand times as large, so no more is accepted than rows may need.
   bool pixels(uint8_t** rows, const std::byte* end) {
     if (setjmp(back_) != 0) return false;  // NOLINT(cert-err52-cpp)
     const auto most_of = [&](uint64_t count) { return count * (row_bytes() + 1) * 9 / 8 + 4096; };
     for (int pass = 0; pass < passes_; ++pass)
       for (uint64_t y = 0; y < height(); ++y) {
-        const uint64_t left = static_cast<uint64_t>(std::max<std::ptrdiff_t>(0, end - rest_.data()));
+        const uint64_t left =
+            static_cast<uint64_t>(std::max<std::ptrdiff_t>(0, end - rest_.data()));
         // The last row of an interlaced image may be the one before.
-        const uint64_t to_come = pass + 1 == passes_ ? std::min<uint64_t>(height() - y, 2) : height();
+        const uint64_t to_come =
+            pass + 1 == passes_ ? std::min<uint64_t>(height() - y, 2) : height();
         if ((y == 0 || height() - y <= 2) && left > most_of(y == 0 ? height() : to_come))
           png_error(png_, "data of pixels go on after the last row");
         png_read_row(png_, rows[y], nullptr);

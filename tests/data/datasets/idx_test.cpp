@@ -43,13 +43,13 @@ TEST_CASE("idx: what is wrong") {
 TEST_CASE("idx: images are not decompressed for labels that do not fit") {
   const Folder folder;
   const uint32_t samples = 40'000'000;
-  folder.write("i.gz", gzip(idx_header(0x08, {samples, 4}) + std::string(4 * size_t{samples}, 'x'), 1));
+  folder.write("i.gz",
+               gzip(idx_header(0x08, {samples, 4}) + std::string(4 * size_t{samples}, 'x'), 1));
   folder.write("l", idx_header(0x08, {3}) + std::string("\x00\x03\x01", 3));
   const size_t grown = peak_growth([&] {
-    CHECK(has(data_error([&] {
-                load("idx", "{images: i.gz, labels: l}", Split::train, folder.path());
-              }),
-              "must have the same count"));
+    CHECK(has(
+        data_error([&] { load("idx", "{images: i.gz, labels: l}", Split::train, folder.path()); }),
+        "must have the same count"));
   });
   CHECK(grown < kHostileBytes);
 }
