@@ -55,19 +55,22 @@ void convolution(OnnxGraph& to, const GraphNode& n) {
   to.set(n.out[0], to.add("Conv", inputs_of(to, n), std::move(attributes)));
 }
 
-// PyTorch's output_padding is padding that is cut off less, and zeros where it is larger than that:
-// onnxruntime refuses one that is not smaller than the stride.
+// onnxruntime refuses an output_padding that is not smaller than the stride. It is padding that is
+// cut off less, and zeros where it is larger than that.
 void convolution_transpose(OnnxGraph& to, const GraphNode& n) {
   const auto& s = settings<Convolution>(n);
   const Shape& x = to.shape(n.in[0]);
   Window w = s.window;
-  Pair zeros{};
-  for (size_t i = 0; i < 2; ++i) {
+  Pair zeros{}, accepted = s.output_padding;
+  const bool fits = accepted[0] < w.stride[0] && accepted[1] < w.stride[1];
+  for (size_t i = 0; i < 2 && !fits; ++i) {
+    accepted[i] = 0;
     zeros[i] = std::max<int64_t>(0, s.output_padding[i] - w.behind[i]);
     w.behind[i] = std::max<int64_t>(0, w.behind[i] - s.output_padding[i]);
   }
   std::vector<OnnxAttribute> attributes = window_attributes(w, x);
   attributes.push_back({"group", s.groups});
+  attributes.push_back({"output_padding", of_image(accepted, x)});
   std::vector<std::string> inputs = inputs_of(to, n);
   if (zeros == Pair{}) return to.set(n.out[0], to.add("ConvTranspose", inputs, attributes));
   std::string bias;

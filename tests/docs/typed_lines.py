@@ -89,14 +89,14 @@ CASES = [
     ("C3", "images; head -c 99 photos/0/3.ppm > x; mv x photos/0/3.ppm; dptrain init photos -o t.yaml; dptrain t.yaml "
      "epochs=1; dptrain t.yaml epochs=1 data.dataset.image_folder.on_error=skip", 0, "3.ppm", "Epoch [1/1]"),
     ("val/ beside train/ and test/", "images; mkdir d; for s in val test; do cp -r photos d/$s; done; mv photos d/train; dptrain "
-     "init d -o t.yaml; cat t.yaml; dptrain t.yaml epochs=1", 0, "  validation:", "path: d/val", "Validation loss", "test loss"),
+     "init d -o t.yaml; cat t.yaml; dptrain t.yaml epochs=1", 0, "  validation:", "path: d/val", "Validation loss", "Test loss: "),
     ("C4", f"small {SPEC} evaluate=true save.best=test.loss; dptrain eval fmnist_single", 0, "best.safetensors (best"),
     ("C5", "table a,color,y '{i}.5,{colors[i%2]},{i%2}'; init; small t.yaml; dptrain export t --to onnx -o "
      "t.onnx; strings t.onnx", 0, "wrote t.onnx", "color"),
     ("C6", "table a,y '{i}.5,{animals[i%2]}'; init; small t.yaml 'evaluate={metrics: [accuracy, confusion_matrix]}'; "
      "cat runs/t/1/confusion_matrix.csv", 0, "cat", "dog"),
     ("C7", "for i in {1..300}; do echo 'a text of some letters'; done > text.txt; dptrain init text.txt -o t.yaml; "
-     "sed -i s/12/64/ t.yaml; small t.yaml data.limit=20; dptrain generate text --tokens 20", 0, "Epoch [1/1]"),
+     "sed -i s/12/64/ t.yaml; small t.yaml data.limit=20; dptrain generate t --tokens 20", 0, "Epoch [1/1]"),
     ("C9", "python3 -c 'import struct; "
      'h = b"{\\"descr\\": \\"<f4\\", \\"fortran_order\\": False, \\"shape\\": (4L, 2L), }"; h += b" " * (117 - len(h)) + b"\\n"; '
      'open("x.npy", "wb").write(b"\\x93NUMPY\\1\\0" + struct.pack("<H", len(h)) + h + bytes(32))\'; cp x.npy y.npy; '
