@@ -280,10 +280,11 @@ InputFiles read_input_files(const Choice& dataset, const SampleForm& form,
   const auto is_image = [](const std::string& file) { return kind_of(file) == Kind::image; };
   const auto images = std::ranges::count_if(out.files, is_image);
   // What a shell's * names beside images is left out as in a folder.
-  const auto unknown = std::ranges::stable_partition(
-      out.files, [&](const std::string& f) { return images == 0 || kind_of(f) != Kind::unknown; });
-  out.left_out.insert(out.left_out.end(), unknown.begin(), unknown.end());
-  out.files.erase(unknown.begin(), unknown.end());
+  const auto unknown = std::stable_partition(
+      out.files.begin(), out.files.end(),
+      [&](const std::string& f) { return images == 0 || kind_of(f) != Kind::unknown; });
+  out.left_out.insert(out.left_out.end(), unknown, out.files.end());
+  out.files.erase(unknown, out.files.end());
   std::ranges::for_each(out.files, refuse_unknown);
   if (images != 0 && images != std::ssize(out.files))
     fail(Fault::data, "images and other files cannot be mixed; run the command once for each");

@@ -124,8 +124,7 @@ std::vector<size_t> NamedParameters::matching(const Patterns& patterns) const {
     out.insert(out.end(), more.begin(), more.end());
   }
   std::ranges::sort(out);
-  const auto again = std::ranges::unique(out);
-  out.erase(again.begin(), again.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 
