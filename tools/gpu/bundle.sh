@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Packs all that tools/gpu/probe.sh needs on a machine with a GPU into one file of at most 44 MiB; see usage below.
+# Packs all that tools/gpu/probe.sh needs on a machine with a GPU into one file of at most 48 MiB; see usage below.
 set -u
 
 usage() {
@@ -8,7 +8,7 @@ Usage: tools/gpu/bundle.sh [-j N] [--build FOLDER] [--no-build] [FILE]
 
 Writes FILE (dptrain-gpu.tar.gz): the programs, the CUDA module, the module for gloo, the libraries that they need
 except libc, specs, probe.sh, and the losses of this machine's CPUs, which probe.sh compares a GPU's with. The file has
-at most 44 MiB and can be unpacked anywhere. The machine with the GPU needs a driver, the libraries of CUDA and cuDNN
+at most 48 MiB and can be unpacked anywhere. The machine with the GPU needs a driver, the libraries of CUDA and cuDNN
 (NCCL for several GPUs), Python 3.8, and a libc not much older than this one's; nothing is compiled there.
 
   -j N            compile N files at a time
@@ -19,7 +19,7 @@ at most 44 MiB and can be unpacked anywhere. The machine with the GPU needs a dr
 Exit codes: 0 written, 1 failed, 2 wrong command line.
 TEXT
 }
-jobs=$(nproc) file=dptrain-gpu.tar.gz build=build-gpu compile=true most=$((44 << 20))
+jobs=$(nproc) file=dptrain-gpu.tar.gz build=build-gpu compile=true most=$((48 << 20))
 while [ $# -gt 0 ]; do
   case $1 in
     -j) jobs=${2:?} && shift ;;
@@ -83,6 +83,6 @@ git rev-parse HEAD >"$top/commit" 2>/dev/null || true
 tar -C "$scratch" -cf - dptrain-gpu | gzip >"$file" ||
   fail "$file cannot be written" 'free some space, or name another file'
 size=$(stat -c %s "$file")
-[ "$size" -le $most ] || fail "$file has $size bytes, more than 44 MiB" 'build for fewer kinds of GPU: -Dgpu_archs=90'
+[ "$size" -le $most ] || fail "$file has $size bytes, more than 48 MiB" 'build for fewer kinds of GPU: -Dgpu_archs=90'
 printf '%s: %d MiB. On the machine with the GPU:\n  tar -xzf %s && dptrain-gpu/probe.sh first report\n' \
   "$file" $((size >> 20)) "$(basename "$file")"
