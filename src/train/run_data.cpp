@@ -56,7 +56,7 @@ std::optional<SampleForm> form_of_run(const std::string& path) {
   fs::path folder = fs::absolute(path, error).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();  // "runs/t/1/"
   if (!fs::is_directory(folder, error)) folder = folder.parent_path();
-  constexpr size_t kMostBytes = 16 * kMiB;
+  constexpr size_t kMostFormBytes = 16 * kMiB;
   constexpr int kLevels = 3;  // RUN, checkpoints, step-000938
   for (int level = 0; level < kLevels; ++level, folder = folder.parent_path()) {
     // Checkpoints that were set aside have a copy of their run's file.
@@ -64,7 +64,7 @@ std::optional<SampleForm> form_of_run(const std::string& path) {
     if (!aside && (is_checkpoint(folder.string()) || !holds_run(folder.string()))) continue;
     const std::string file = (folder / "data.json").string();
     if (!fs::exists(file, error)) return {};
-    return form_from_json(read_file(file, kMostBytes), file);
+    return form_from_json(read_file(file, kMostFormBytes), file);
   }
   return {};
 }

@@ -11,6 +11,7 @@
 #include "base/signals.h"
 #include "base/version.h"
 #include "checkpoint/gather_states.h"
+#include "checkpoint/model_file.h"
 #include "checkpoint/resume.h"
 #include "comm/workers.h"
 #include "engine/clock.h"

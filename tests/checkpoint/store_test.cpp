@@ -367,10 +367,9 @@ TEST_CASE("the records that a checkpoint counts on are synced before it, and all
                       with(kShort, {"save={every_steps: 1, keep: 9}"}))
               .code == 0);
   CHECK(disk.at_checkpoint.size() == 6);
-  for (const auto& [step, synced] : disk.at_checkpoint) {
-    CAPTURE(step);
-    const std::string state = read_file(checkpoint(folder, step) + "/state.json");
-    CHECK(has(state, fmt::format("\"metrics_bytes\": {},", synced)));
+  for (const auto& noted : disk.at_checkpoint) {
+    const std::string state = read_file(checkpoint(folder, noted.first) + "/state.json");
+    CHECK_MESSAGE(has(state, fmt::format("\"metrics_bytes\": {},", noted.second)), noted.first);
   }
   CHECK(disk.synced() == static_cast<int64_t>(fs::file_size(folder.file("run/metrics.jsonl"))));
 }

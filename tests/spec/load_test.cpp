@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "data/folder.h"
 #include "small_registries.h"
 #include "spec/tree.h"
 
