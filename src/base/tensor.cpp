@@ -137,8 +137,10 @@ Shape part_of(const Shape& shape, size_t size, size_t bytes) {
 
 void copy_layout(const Shape& shape, size_t size, Layout from, const std::byte* x, Layout to,
                  std::byte* y) {
+  const auto elements = static_cast<size_t>(shape.elements());
+  if (elements == 0) return;  // memcpy() of nothing must not have null pointers either
   if (same_order(shape, from, to))
-    std::memcpy(y, x, static_cast<size_t>(shape.elements()) * size);
+    std::memcpy(y, x, elements * size);
   else
     copy_strided(shape, size, strides_of(shape, from), x, strides_of(shape, to), y);
 }
