@@ -37,6 +37,13 @@ class Disk {
   virtual int reserve(const std::string& folder, int64_t bytes);
 };
 
+// Syncs nothing: for files that need not survive a crash of the machine, since they are copies or
+// are made again.
+class UnsyncedDisk : public Disk {
+ public:
+  int sync(int) override { return 0; }
+};
+
 // Disk space reserved for a file that is written later. Forked processes share the reservation.
 class ReservedSpace {
  public:

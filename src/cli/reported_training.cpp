@@ -19,15 +19,9 @@ namespace {
 
 constexpr uint64_t kMostHashed = 16 * kMiB;  // some 50 ms
 
-// Files that need not survive a crash.
-class Unsynced : public Disk {
- public:
-  int sync(int) override { return 0; }
-};
-
 bool write(const std::string& path, const std::string& text) {
   try {
-    Unsynced disk;
+    UnsyncedDisk disk;
     write_file(disk, path, text);
     return true;
   } catch (const Error& e) {

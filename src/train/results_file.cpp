@@ -23,12 +23,6 @@
 namespace dpt {
 namespace {
 
-// The file need not survive a crash: a run that continues makes it again.
-class Unsynced : public Disk {
- public:
-  int sync(int) override { return 0; }
-};
-
 // The record of an epoch; others have no line.
 std::optional<MetricsRecord> epoch_in(std::string_view line) {
   if (line.starts_with(R"({"step")")) return {};  // most lines, and not worth parsing
@@ -87,7 +81,7 @@ void ResultsFile::restore() {
     if (const auto record = epoch_in(line)) text += row(columns_, *record);
   });
   try {
-    Unsynced disk;
+    UnsyncedDisk disk;
     write_file(disk, path_, text);
     failing_ = false;
   } catch (const Error& e) {

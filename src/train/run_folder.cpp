@@ -59,12 +59,6 @@ void cut(const std::string& path, int64_t bytes) {
          error.message());
 }
 
-// For files that need not survive a crash: each run rewrites them, and checkpoints have copies.
-class Unsynced : public Disk {
- public:
-  int sync(int) override { return 0; }
-};
-
 // The largest number of checkpoints that will be added to the folder at the same time.
 size_t new_checkpoints(const Session& s, const std::string& folder, const Resume* resume) {
   const SaveSpec& save = s.settings.spec.save;
@@ -142,7 +136,7 @@ void check_disk_space(const Session& s, const std::string& folder, const Resume*
 
 void begin_run_folder(const std::string& folder, const std::string& resolved_spec,
                       const Resume* resume, Disk& disk) {
-  Unsynced whole;
+  UnsyncedDisk whole;
   // If nothing is left to do, the weights belong to the spec that is already there.
   if (!resume || !resume->complete)
     write_file(whole, folder + "/spec.resolved.yaml", resolved_spec);
