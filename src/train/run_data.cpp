@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "base/count.h"
-#include "base/disk.h"
 #include "base/files.h"
 #include "base/units.h"
 #include "checkpoint/resume.h"
@@ -24,12 +23,6 @@ DataRecord record_of(const SessionData& data) {
           .fingerprint = full_fingerprint(data.train),
           .split = fingerprint_of_rows(data.train_rows)};
 }
-
-// For a file that need not survive a crash, as spec.resolved.yaml.
-class Unsynced : public Disk {
- public:
-  int sync(int) override { return 0; }
-};
 
 // "it had 600 samples, and has 603 now"; empty: the samples are the same.
 std::string change(const DataRecord& before, const DataRecord& now) {
@@ -70,12 +63,11 @@ std::optional<SampleForm> form_of_run(const std::string& path) {
 }
 
 void write_form(const std::string& folder, const SessionData& data,
-                const std::optional<SampleForm>& resumed) {
+                const std::optional<SampleForm>& resumed, Disk& disk) {
   SampleForm form = form_of(data.train);
   if (resumed) form.trained_on = resumed->trained_on;
   const DataRecord now = record_of(data);
   if (form.trained_on.empty() || form.trained_on.back() != now) form.trained_on.push_back(now);
-  Unsynced disk;
   write_file(disk, folder + "/data.json", to_json(form));
 }
 

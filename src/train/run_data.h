@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/disk.h"
 #include "data/sample_form.h"
 #include "session/session_data.h"
 
@@ -15,10 +16,10 @@ namespace dpt {
 // (early versions). Throws Error{data} if the file is damaged.
 std::optional<SampleForm> form_of_run(const std::string& path);
 
-// Writes data.json. resumed: that of the run that is continued, whose records stay. Throws
-// Error{failed}.
+// Writes data.json, which survives a crash, as the weights that it belongs to do. resumed: that of
+// the run that is continued, whose records stay. Throws Error{failed}.
 void write_form(const std::string& folder, const SessionData& data,
-                const std::optional<SampleForm>& resumed);
+                const std::optional<SampleForm>& resumed, Disk& disk);
 
 // What a user must know who evaluates `now.test`, or resumes, with other data than the run's:
 // sentences without "warning: ". Empty: the data are the same, or the run has no record of them.

@@ -121,7 +121,7 @@ void RunStart::begin() {
   std::error_code error;
   // If nothing is left to do, it describes the data of the weights that are there.
   if (!resume_ || !resume_->complete || !fs::exists(folder_ + "/data.json", error))
-    write_form(folder_, session_.data, resumed_form_);
+    write_form(folder_, session_.data, resumed_form_, disk_);
   begun_ = true;
   if (made_) link_latest(location_.folder);
 }

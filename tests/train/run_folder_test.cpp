@@ -190,7 +190,7 @@ class Removing : public Quick {
  public:
   Removing(std::string run, std::string to) : run_(std::move(run)), to_(std::move(to)) {}
   int create(const std::string& path) override {
-    if (!std::exchange(done_, true)) {
+    if (has(path, "/checkpoints/") && !std::exchange(done_, true)) {
       if (to_.empty())
         fs::remove_all(run_);
       else
@@ -242,7 +242,7 @@ class Interrupted : public Quick {
  public:
   explicit Interrupted(int signal) : signal_(signal) {}
   int create(const std::string& path) override {
-    if (!std::exchange(done_, true)) std::raise(signal_);
+    if (has(path, "/checkpoints/") && !std::exchange(done_, true)) std::raise(signal_);
     return Quick::create(path);
   }
 
