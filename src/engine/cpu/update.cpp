@@ -141,7 +141,8 @@ void CpuUpdate::round_if_pure(const UpdateArgs& args) const {
     round_weights(policy.half, args.weight + args.begin, args.end - args.begin);
 }
 
-void CpuUpdate::update_stored(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input) {
+template <class F>
+void CpuUpdate::each_stored_range(const UpdatePiece& piece, UpdateArgs& args, F f) {
   gradients_.each_range(
       piece, [&](size_t begin, size_t end, std::span<const float* const> shards, size_t first) {
         args.begin = begin;
@@ -149,8 +150,12 @@ void CpuUpdate::update_stored(const UpdatePiece& piece, UpdateArgs& args, const 
         args.first = first;
         args.shards = shards.data();
         args.shard_count = static_cast<int>(shards.size());
-        apply(args, input);
+        f(args);
       });
+}
+
+void CpuUpdate::update_stored(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input) {
+  each_stored_range(piece, args, [&](const UpdateArgs& part) { apply(part, input); });
 }
 
 // The gradient becomes a direction in the workspace, in place of a second state, then the direction
@@ -161,15 +166,7 @@ void CpuUpdate::update_matrix(const UpdatePiece& piece, UpdateArgs& args, const 
   const OptimizerStep& step = input.update[static_cast<size_t>(m.group)];
   float* const direction = matrix_.data();
   args.state[1] = counted_from(direction, piece.begin);
-  gradients_.each_range(
-      piece, [&](size_t begin, size_t end, std::span<const float* const> shards, size_t first) {
-        args.begin = begin;
-        args.end = end;
-        args.first = first;
-        args.shards = shards.data();
-        args.shard_count = static_cast<int>(shards.size());
-        run_update(step, args);
-      });
+  each_stored_range(piece, args, [&](const UpdateArgs& part) { run_update(step, part); });
   args.begin = piece.begin;
   args.end = piece.end;
   const auto& formula = std::get<formula::Muon<double>>(step);

@@ -35,6 +35,9 @@ class CpuUpdate {
 
  private:
   void find_rows(const StepInput& input);
+  // Calls f(args) for each range of the piece, with its stored gradients.
+  template <class F>
+  void each_stored_range(const UpdatePiece& piece, UpdateArgs& args, F f);
   void update_stored(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input);
   void update_fused(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input);
   void update_matrix(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input);
