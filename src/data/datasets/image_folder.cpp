@@ -304,7 +304,8 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   if (!train && s.test_path.empty()) throw NoTestSplit("image_folder", "test_path");
   const std::string& folder = train ? s.path : s.test_path;
   const std::vector<std::string> classes = classes_of(folder);
-  // Of a trained run, or of the training set beside which this one is a validation set.
+  // The set whose classes are used: a trained run's, or the training set of a separate validation
+  // set.
   const Dataset* const known = query.training_set != nullptr && (train || query.fitted) &&
                                        !query.training_set->class_names.empty()
                                    ? query.training_set

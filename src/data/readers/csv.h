@@ -69,7 +69,7 @@ struct CsvTable : CsvHead {
   // empty for other columns.
   std::vector<std::vector<std::string>> texts;
   std::vector<size_t> missing;  // fields without a value, of each column that is read
-  // Of each column of numbers: ThousandsPoints::found(), where no comma stands between fields.
+  // ThousandsPoints::found() for each column of numbers, if fields are not separated by commas.
   std::vector<std::string> thousands;
   size_t dropped = 0;      // lines that were left out
   size_t label_words = 0;  // fields of targets that are words for 1 and 0

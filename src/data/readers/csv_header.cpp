@@ -187,7 +187,7 @@ class FirstLines {
                : sample("its fields are the numbers 0, 1, 2, ...");
   }
 
-  // Of a first line of numbers, and of no other fields: whether it differs from the lines below as
+  // Guesses for a first line that holds only numbers: whether it differs from the lines below as
   // years, wavelengths or numbered columns do.
   CsvHeaderGuess guess_numbers_alone() const {
     constexpr size_t kSome = 3, kMany = 5, kFewLines = 5;

@@ -39,6 +39,9 @@ struct ImageSize {
 // whose header may stand anywhere in the file, and for all that is no image.
 std::optional<ImageSize> image_size(std::span<const std::byte> bytes);
 
+// Whether a PNG has 16-bit gray values, of which Pillow's convert("RGB") makes all above 255 white.
+bool has_gray16(std::span<const std::byte> bytes);
+
 // Whether files with this extension, in any case, are images that can be read.
 bool is_image_ending(std::string_view extension);
 // These extensions, for messages.

@@ -55,6 +55,13 @@ inline uint64_t little_endian_at(std::span<const std::byte> bytes, size_t at, si
   return out;
 }
 
+// The same, the highest byte first.
+inline int64_t big_endian_at(std::span<const std::byte> bytes, size_t at, size_t count) {
+  int64_t out = 0;
+  for (size_t i = 0; i < count; ++i) out = out << 8 | std::to_integer<int64_t>(bytes[at + i]);
+  return out;
+}
+
 // A black image whose size was checked.
 Image new_image(uint64_t height, uint64_t width);
 

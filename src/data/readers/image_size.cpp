@@ -6,12 +6,6 @@
 namespace dpt {
 namespace {
 
-int64_t big_endian_at(std::span<const std::byte> bytes, size_t at, size_t count) {
-  int64_t out = 0;
-  for (size_t i = 0; i < count; ++i) out = out << 8 | std::to_integer<int64_t>(bytes[at + i]);
-  return out;
-}
-
 // The frame header (SOF0 .. SOF15 without DHT, JPG and DAC) is behind any number of segments, each
 // of which begins with FF, its marker and its length (ITU-T T.81, B.1.1.4).
 std::optional<ImageSize> jpeg_size(std::span<const std::byte> bytes) {
@@ -64,6 +58,12 @@ std::optional<ImageSize> png_size(std::span<const std::byte> bytes) {
 }
 
 }  // namespace
+
+bool has_gray16(std::span<const std::byte> bytes) {
+  constexpr size_t kDepth = 24, kColorType = 25;  // in IHDR
+  return image_format(bytes) == ImageFormat::png && bytes.size() > kColorType &&
+         bytes[kDepth] == std::byte{16} && bytes[kColorType] == std::byte{0};
+}
 
 std::optional<ImageSize> image_size(std::span<const std::byte> bytes) {
   std::optional<ImageSize> size;

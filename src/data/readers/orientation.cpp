@@ -122,13 +122,4 @@ Image upright(Image image, int orientation) {
   return out;
 }
 
-bool has_gray16(std::span<const std::byte> bytes) {
-  // The signature, and the head of IHDR: bit depth 16, color type 0.
-  constexpr std::string_view kSignature = "\x89PNG\r\n\x1a\n";
-  constexpr size_t kDepth = 24, kColorType = 25;
-  return bytes.size() > kColorType &&
-         std::memcmp(bytes.data(), kSignature.data(), kSignature.size()) == 0 &&
-         bytes[kDepth] == std::byte{16} && bytes[kColorType] == std::byte{0};
-}
-
 }  // namespace dpt

@@ -12,9 +12,6 @@ namespace dpt {
 // the beginning; 1, as stored, if there is none, if it is damaged, and for other files.
 int exif_orientation(std::span<const std::byte> bytes);
 
-// Whether a PNG has 16-bit gray values, of which Pillow's convert("RGB") makes all above 255 white.
-bool has_gray16(std::span<const std::byte> bytes);
-
 // Whether an image of this orientation is stored with its sides exchanged.
 inline bool exchanges_sides(int orientation) { return orientation >= 5 && orientation <= 8; }
 

@@ -100,8 +100,7 @@ const std::byte* end_of_pixels(std::span<const std::byte> bytes) {
   constexpr size_t kSignature = 8, kChunkHead = 8, kChunkRest = 4;
   const std::byte* out = bytes.data();
   for (size_t at = kSignature; bytes.size() - std::min(at, bytes.size()) >= kChunkHead;) {
-    uint64_t length = 0;
-    for (size_t i = 0; i < 4; ++i) length = length << 8 | std::to_integer<uint64_t>(bytes[at + i]);
+    const auto length = static_cast<uint64_t>(big_endian_at(bytes, at, 4));
     const bool pixels = std::memcmp(&bytes[at + 4], "IDAT", 4) == 0;
     at += std::min<uint64_t>(kChunkHead + length + kChunkRest, bytes.size() - at);
     if (pixels) out = bytes.data() + at;

@@ -47,6 +47,18 @@ TEST_CASE("the size in a file's header is that of the decoded image") {
   CHECK_FALSE(of(std::string("\xff\xd8\x00\x01\x02\x03\x04\x05\x06\x07\x08", 11)));
 }
 
+TEST_CASE("16-bit gray values of a PNG are known by its header") {
+  const auto deep = [](const std::string& name) {
+    const std::string bytes = read_file(test_file("fixtures/" + name));
+    return has_gray16(std::as_bytes(std::span(bytes)));
+  };
+  CHECK(deep("png_kinds/png/grey16-edges.png"));
+  CHECK_FALSE(deep("png_kinds/png/grey1.png"));
+  CHECK_FALSE(deep("png_kinds/png/grey-alpha16.png"));  // its upper bytes are taken
+  CHECK_FALSE(deep("images/jpeg/420.jpg"));
+  CHECK_FALSE(has_gray16({}));
+}
+
 // Every kind of file, made and read by PIL and torchvision: tests/fixtures/images.py.
 TEST_CASE("folders of images are torchvision's ImageFolder, Resize and CenterCrop to the bit") {
   if (!reads_jpeg() || !reads_png()) {

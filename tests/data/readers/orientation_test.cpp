@@ -1,7 +1,6 @@
 #include "data/readers/orientation.h"
 
 #include "data/folder.h"
-#include "paths.h"
 
 namespace dpt {
 namespace {
@@ -85,18 +84,6 @@ TEST_CASE("damaged EXIF data counts as none") {
 
 // As Pillow's Image.transpose() with FLIP_LEFT_RIGHT, ROTATE_180, FLIP_TOP_BOTTOM, TRANSPOSE,
 // ROTATE_270, TRANSVERSE and ROTATE_90.
-TEST_CASE("16-bit gray values of a PNG are known by its header") {
-  const auto deep = [](const std::string& name) {
-    const std::string bytes = read_file(test_file("fixtures/" + name));
-    return has_gray16(std::as_bytes(std::span(bytes)));
-  };
-  CHECK(deep("png_kinds/png/grey16-edges.png"));
-  CHECK_FALSE(deep("png_kinds/png/grey1.png"));
-  CHECK_FALSE(deep("png_kinds/png/grey-alpha16.png"));  // its upper bytes are taken
-  CHECK_FALSE(deep("images/jpeg/420.jpg"));
-  CHECK_FALSE(has_gray16({}));
-}
-
 TEST_CASE("images are turned as by Pillow's exif_transpose") {
   CHECK(turned(1) == "012 345 ");
   CHECK(turned(2) == "210 543 ");
