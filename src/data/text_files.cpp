@@ -98,7 +98,7 @@ int64_t windows(const Piece& piece, const TextWindows& s, Split split, const std
 Dataset load_text(const std::string& name, const std::string& file, const TextWindows& settings,
                   const LoadQuery& query) {
   const std::vector<std::byte> text = read_text(file);
-  // Of a trained run, or of the training text beside which this one is a validation set.
+  // The text whose characters are used: a trained run's, or the training text of a validation text.
   const Dataset* const training = query.training_set;
   const Vocabulary vocabulary = training != nullptr && !training->characters.empty()
                                     ? Vocabulary(text, training->characters, file)

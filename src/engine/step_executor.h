@@ -57,7 +57,7 @@ struct Evaluation {
   double loss = 0;
   double accuracy = -1;             // -1: not defined for this loss, or not wanted
   std::vector<NamedValue> metrics;  // the others of `evaluate.metrics`, in their order
-  // Of each label, for those that are means over labels: "f1.cat".
+  // Metrics that are means over labels also have a value for each label: "f1.cat".
   std::vector<NamedValue> by_label;
   // counts[actual * classes + predicted]; empty: not wanted
   std::vector<int64_t> confusion_matrix;

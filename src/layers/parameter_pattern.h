@@ -28,7 +28,7 @@ class NamedParameters {
 
   // The indices in graph.parameters of those that the pattern matches, in order.
   std::vector<size_t> matching(std::string_view pattern) const;
-  // Of those that one of the patterns matches.
+  // The indices of the parameters that at least one of the patterns matches, in order.
   std::vector<size_t> matching(const Patterns& patterns) const;
   // For each of graph.parameters: whether one of the patterns matches it.
   std::vector<bool> marked(const Patterns& patterns) const;

@@ -27,8 +27,7 @@ RANDOM = "data: {{dataset: {{random: {{samples: {}, in_features: {}, out_feature
 
 
 class Row:
-    """unit: what n counts. make(folder, n) writes files and returns the arguments of dptrain. python: a program that is
-    given n and the folder. memory: whether its growth is looked at too."""
+    """make(folder, n) writes files and returns the arguments of dptrain. python: the same in Python, with n as N."""
 
     def __init__(self, name, sizes, make, python=None):
         self.name, self.sizes, self.make, self.python = name, sizes, make, python

@@ -68,7 +68,7 @@ DPT_FORMULA double cosine_slope(const Angle& angle, double x, double square, dou
 
 // ---- dice_loss ----
 
-// Of a sample's channel with probabilities p and targets t: the sums of p t and of p + t.
+// The sums of p t and of p + t over a sample's channel, with probabilities p and targets t.
 struct Overlap {
   double both = 0, all = 0;
 };

@@ -11,7 +11,7 @@ template <class T>
 struct Muon {
   T momentum, one_minus_momentum;
   bool nesterov = true;
-  // Of the steps that make a matrix orthogonal: X = a X + (b X X^T + c (X X^T)^2) X.
+  // Coefficients of the steps that make a matrix orthogonal: X = a X + (b X X^T + c (X X^T)^2) X.
   T a, b, c;
   T eps;
   int steps = 5;
