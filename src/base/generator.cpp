@@ -8,76 +8,16 @@
 #include <limits>
 #include <numbers>
 #include <numeric>
-#include <sstream>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "base/distributions.h"
 #include "base/error.h"
 
 namespace dpt {
 namespace {
-
-// Note [fused products]: the last bit of a*b + c*d depends on which product is fused with the
-// addition. Every fused operation below is therefore written as std::fma, and the others must not
-// be contracted (-ffp-contract=off). std::fma rounds once on every machine; glibc uses the
-// instruction if the CPU has it.
-
-// Natural logarithm for 0 < x <= 1: the polynomial of Cephes' logf (S. Moshier), which PyTorch's
-// vectorized code uses.
-float log_cephes(float x) {
-  const auto bits = std::bit_cast<uint32_t>(std::max(x, 0x1p-126F));
-  auto e = static_cast<float>(static_cast<int>(bits >> 23) - 126);
-  auto m = std::bit_cast<float>((bits & 0x007fffffU) | 0x3f000000U);  // in [0.5, 1)
-  if (m < 0.707106781186547524F) {
-    e -= 1;
-    m = (m - 1) + m;
-  } else {
-    m = m - 1;
-  }
-  constexpr float kP[] = {7.0376836292e-2F,  -1.1514610310e-1F, 1.1676998740e-1F,
-                          -1.2420140846e-1F, 1.4249322787e-1F,  -1.6668057665e-1F,
-                          2.0000714765e-1F,  -2.4999993993e-1F, 3.3333331174e-1F};
-  const float z = m * m;
-  float y = kP[0];
-  for (int k = 1; k < 9; ++k) y = std::fma(y, m, kP[k]);
-  y = y * m;
-  const float t = e * -2.12194440e-4F;  // rounded product; the next one is fused
-  y = std::fma(y, z, t);
-  y = std::fma(-z, 0.5F, y);
-  return std::fma(e, 0.693359375F, m + y);
-}
-
-// Sine and cosine for x >= 0, also from Cephes.
-std::pair<float, float> sin_cos_cephes(float x) {
-  const int octant = (static_cast<int>(x * 1.27323954473516F) + 1) & ~1;  // rounded up to even
-  const auto k = static_cast<float>(octant);
-  x = std::fma(k, -0.78515625F, x);  // pi / 4 in three parts
-  x = std::fma(k, -2.4187564849853515625e-4F, x);
-  x = std::fma(k, -3.77489497744594108e-8F, x);
-  const float z = x * x;
-  float c = std::fma(std::fma(2.443315711809948e-5F, z, -1.388731625493765e-3F), z,
-                     4.166664568298827e-2F) *
-            z;
-  const float half = z * 0.5F;  // rounded product; c * z is fused
-  c = std::fma(c, z, -half) + 1;
-  float s = std::fma(std::fma(-1.9515295891e-4F, z, 8.3321608736e-3F), z, -1.6666654611e-1F) * z;
-  s = std::fma(s, x, x);
-  if ((octant & 2) != 0) std::swap(s, c);
-  return {(octant & 4) != 0 ? -s : s, (~(octant - 2) & 4) != 0 ? -c : c};
-}
-
-// Box-Muller transform of 16 uniform values in place: elements j and j + 8 form a pair.
-void normal_block(float* d, float mean, float sd) {
-  for (int j = 0; j < 8; ++j) {
-    const float radius = std::sqrt(-2.0F * log_cephes(1 - d[j]));
-    const auto [s, c] = sin_cos_cephes(6.283185307179586F * d[j + 8]);
-    d[j] = std::fma(radius * c, sd, mean);
-    d[j + 8] = std::fma(radius * s, sd, mean);
-  }
-}
-
-// A float in [0, 1) from the low 24 bits.
-float unit_float(uint32_t word) { return static_cast<float>(word & 0xffffffU) * 0x1p-24F; }
 
 // Forward Fisher-Yates shuffle. Partners of several elements are drawn before any is swapped, so
 // that the cache lines of large permutations arrive side by side.
@@ -119,11 +59,10 @@ int64_t Generator::randint(int64_t low, int64_t high) {
 int64_t Generator::random_i64() { return static_cast<int64_t>(next64() & (~uint64_t{0} >> 1)); }
 
 void Generator::uniform_(std::span<float> out, double a, double b) {
-  const auto low = static_cast<float>(a), high = static_cast<float>(b);
-  const float width = high - low;
-  for (float& x : out) {
-    const float v = std::fma(unit_float(next()), width, low);
-    x = v == high ? low : v;
+  while (!out.empty()) {
+    const auto words = engine_.next_words(out.size());
+    uniform_values(words, static_cast<float>(a), static_cast<float>(b), out.first(words.size()));
+    out = out.subspan(words.size());
   }
 }
 
@@ -143,25 +82,21 @@ void Generator::normal_(std::span<float> out, double mean, double sd) {
     return;
   }
   const auto mean_f = static_cast<float>(mean), sd_f = static_cast<float>(sd);
-  for (float& x : out) x = unit_float(next());
-  for (size_t i = 0; i + 15 < n; i += 16) normal_block(&out[i], mean_f, sd_f);
+  uniform_(out, 0, 1);
+  normal_values(out.first(n - n % 16), mean_f, sd_f);
   if (n % 16 != 0) {  // as in PyTorch, the last 16 elements are drawn again
-    for (float& x : out.last(16)) x = unit_float(next());
-    normal_block(&out[n - 16], mean_f, sd_f);
+    uniform_(out.last(16), 0, 1);
+    normal_values(out.last(16), mean_f, sd_f);
   }
 }
 
-// Format: the standard's text form of the engine (state words, then the index), has_cached_, and
-// the bits of cached_.
+// Format: the words of the engine, its index, has_cached_, and the bits of cached_.
 std::string Generator::state() const {
-  std::ostringstream out;
-  out << engine_ << ' ' << has_cached_ << ' ' << std::bit_cast<uint64_t>(cached_);
-  return out.str();
+  return fmt::format("{} {} {:d} {}", fmt::join(engine_.words(), " "), engine_.index(), has_cached_,
+                     std::bit_cast<uint64_t>(cached_));
 }
 
 std::optional<Generator> Generator::from_state(std::string_view state) {
-  // operator>> of the standard library does not validate: check for 624 words and an index of 0 to
-  // 624.
   std::vector<uint64_t> numbers;
   for (const char *at = state.data(), *end = at + state.size(); at != end;) {
     const auto read = std::from_chars(at, end, numbers.emplace_back());
@@ -169,15 +104,16 @@ std::optional<Generator> Generator::from_state(std::string_view state) {
     at = read.ptr;
     if (at != end && (*at++ != ' ' || at == end)) return {};
   }
-  constexpr size_t kWords = std::mt19937::state_size;
+  constexpr size_t kWords = MersenneTwister::kWords;
   if (numbers.size() != kWords + 3 || numbers[kWords] > kWords || numbers[kWords + 1] > 1)
     return {};
   if (std::any_of(numbers.begin(), numbers.begin() + kWords,
                   [](uint64_t w) { return w > std::numeric_limits<uint32_t>::max(); }))
     return {};
+  MersenneTwister::Words words;
+  std::copy_n(numbers.begin(), kWords, words.begin());
   Generator out(0);
-  std::istringstream in{std::string(state)};
-  if (!(in >> out.engine_)) return {};
+  out.engine_ = MersenneTwister(words, numbers[kWords]);
   out.has_cached_ = numbers[kWords + 1] == 1;
   out.cached_ = std::bit_cast<double>(numbers[kWords + 2]);
   return out;

@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "base/mersenne_twister.h"
 
 namespace dpt {
 
@@ -20,8 +21,8 @@ class Generator {
  public:
   explicit Generator(uint64_t seed) : engine_(static_cast<uint32_t>(seed)) {}
 
-  uint32_t next() { return static_cast<uint32_t>(engine_()); }  // 1 word
-  uint64_t next64();                                            // 2 words, the high half first
+  uint32_t next() { return engine_.next(); }  // 1 word
+  uint64_t next64();                          // 2 words, the high half first
 
   // [0, 1) with 53 bits, 2 words: one element of torch.rand(dtype=float64).
   double next_double();
@@ -53,7 +54,7 @@ class Generator {
   static constexpr uint64_t kMaxPermutation = 0xffffffffU / 20 - 1;
 
  private:
-  std::mt19937 engine_;
+  MersenneTwister engine_;
   bool has_cached_ = false;
   double cached_ = 0;  // the sine half of a Box-Muller pair
 };
