@@ -27,6 +27,9 @@ class CpuTraffic {
         updating_(s.devices.topology.workers_with(worker)),
         shares_(update_pieces(s)) {
     s_.batches.train->step(0, rows_);
+    for (int64_t w = updating_.begin; w < updating_.end; ++w)
+      for (const UpdatePiece& piece : shares_[static_cast<size_t>(w)])
+        if (w != worker) others_.add(piece.begin * sizeof(float), piece.end * sizeof(float));
     for (const PlanStep& step : s.plan.update)
       sums_first_ = sums_first_ || (step.quantity == Quantity::squares && always(step));
   }
@@ -165,10 +168,8 @@ class CpuTraffic {
   // Bytes [begin, begin + bytes) of the weights: those that other workers update count.
   void read_weights(size_t begin, size_t bytes) {
     read_.each_gap(begin, begin + bytes, [&](size_t from, size_t to) {
-      for (int64_t w = updating_.begin; w < updating_.end; ++w)
-        for (const UpdatePiece& piece : shares_[static_cast<size_t>(w)])
-          if (w != worker_)
-            weights_ += overlap(from, to, piece.begin * sizeof(float), piece.end * sizeof(float));
+      weights_ += to - from;
+      others_.each_gap(from, to, [&](size_t a, size_t b) { weights_ -= b - a; });
     });
     read_.add(begin, begin + bytes);
   }
@@ -327,7 +328,8 @@ class CpuTraffic {
   StepRows rows_;
   bool sums_first_ = false;  // a step sums all gradients before the update
   std::map<std::tuple<size_t, const Program*, Part, int>, Traffic> runs_;
-  Ranges read_;  // bytes of the weights
+  Ranges others_;  // bytes of the weights that other workers update
+  Ranges read_;    // bytes of the weights that are read
   uint64_t weights_ = 0;
   TrafficLines lines_;
 };
