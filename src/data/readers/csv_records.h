@@ -31,6 +31,7 @@ class CsvRecords {
   // the end of the file.
   bool next(std::vector<CsvField>& fields);
   size_t line() const { return line_; }  // number of the record's first line, from 1
+  uint64_t bytes_left() const { return lines_.bytes_left(); }  // see TextLines
 
  private:
   bool is_separator_line() const;

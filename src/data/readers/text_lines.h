@@ -27,6 +27,8 @@ class TextLines {
   // Returns false, and leaves it, at the end of the file and if it would exceed kMostLine.
   bool extend(std::string_view& text);
   size_t number() const { return number_; }  // of the last line read, from 1
+  // About how many bytes of the file come after that line.
+  uint64_t bytes_left() const { return left_ + (text_.size() - next_); }
 
  private:
   // The next occurrence of a byte in text_, so that no part of it is searched twice.
