@@ -120,7 +120,11 @@ def checkpoints(folder, n):
                 + TRAIN.replace("save: false", "save: {every_steps: 1, keep: 3}"))
 
 
-CSV_PYTHON = "import numpy; numpy.loadtxt('t.csv', delimiter=',', skiprows=1, dtype='float32')"
+CSV_PYTHON = ("import torch, numpy; t = torch.from_numpy(numpy.loadtxt('t.csv', delimiter=',', skiprows=1))\n"
+              "x, y = t[:, :-1].float(), t[:, -1].long()")
+# A step of SGD of the module m on x and y; then its weights are saved, as dptrain does after each run.
+STEP = ("nn.functional.mse_loss(m(x), y).backward()\nwith torch.no_grad():\n"
+        "    for p in m.parameters(): p -= 0.001 * p.grad\ntorch.save(m.state_dict(), 'model.pt')")
 ROWS = [
     Row("rows of a table", [100_000, 200_000, 400_000], lambda f, n: ["check", table(f, n, 10)], CSV_PYTHON),
     Row("columns of a table", [2_000, 4_000, 8_000], lambda f, n: ["check", table(f, 500, n)], CSV_PYTHON),
@@ -131,18 +135,21 @@ ROWS = [
         lambda f, n: table(f, 500, n) and ["init", "t.csv", "--out", "i.yaml", "--force"],
         "import pandas; t = pandas.read_csv('t.csv'); t.describe()"),
     Row("files of images", [5_000, 10_000, 20_000], lambda f, n: ["data", images(f, n)]),
-    Row("characters of a text", [8_000_000, 16_000_000, 32_000_000], lambda f, n: [text(f, n)]),
+    Row("characters of a text", [8_000_000, 16_000_000, 32_000_000], lambda f, n: [text(f, n)],
+        "import torch, numpy; t = numpy.fromfile('t.txt', numpy.uint8)\n"
+        "torch.from_numpy(numpy.searchsorted(numpy.unique(t), t))"),
     Row("classes", [2_500, 5_000, 10_000], lambda f, n: [classes(f, n)]),
     Row("layers, check", [2_500, 5_000, 10_000], lambda f, n: ["check", layers(f, n)]),
     Row("layers, one step", [2_500, 5_000, 10_000], lambda f, n: [layers(f, n)],
         "import torch; from torch import nn\nm = nn.Sequential(*[nn.Linear(4, 4) for _ in range(N)])\n"
-        "nn.functional.mse_loss(m(torch.ones(4, 4)), torch.ones(4, 4)).backward()"),
+        "x = y = torch.ones(4, 4)\n" + STEP),
     Row("parameters of a layer", [32_000_000, 64_000_000, 128_000_000], lambda f, n: [width(f, n)],
-        "import torch; n = int(N ** .5); m = torch.nn.Linear(n, n)\n"
-        "torch.nn.functional.mse_loss(m(torch.ones(1, n)), torch.ones(1, n)).backward()"),
+        "import torch; from torch import nn\nn = int(N ** .5); m = nn.Sequential(nn.Linear(n, n), nn.Linear(n, 1))\n"
+        "x, y = torch.randn(1, n), torch.randn(1, 1)\n" + STEP),
     Row("samples, shuffled", [20_000_000, 40_000_000, 80_000_000],
         lambda f, n: [spec(f, RANDOM.format(n, 1, 1, n // 4) + "model: [{linear: 1}]\n" + TRAIN + "steps: 1\n")],
-        "import torch; torch.randn(N, 1), torch.randn(N, 1); torch.randperm(N)"),
+        "import torch; from torch import nn\nm, x, y = nn.Linear(1, 1), torch.randn(N, 1), torch.randn(N, 1)\n"
+        "order = torch.randperm(N); x, y = x[order[:N // 4]], y[order[:N // 4]]\n" + STEP),
     Row("samples, drawn by weight", [1_000_000, 2_000_000, 4_000_000],
         lambda f, n: [classes_by_weight(f, n)], "import torch; torch.multinomial(torch.ones(N), N, replacement=True)"),
     Row("ranks, one step", [8, 16, 32],
