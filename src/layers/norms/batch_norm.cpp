@@ -1,12 +1,13 @@
-// Common part of batch_norm1d, batch_norm2d and batch_norm3d: (x - mean) / sqrt(variance + eps) for
-// each channel, then scaled and shifted. In training, mean and biased variance are those of the
-// batch, over the shards of the replica, or of all replicas with `sync_batch_norm`. In evaluation
-// the running statistics are used. Ioffe and Szegedy, 2015; formulas are PyTorch's.
-#pragma once
-
+// batch_norm1d, batch_norm2d and batch_norm3d: (x - mean) / sqrt(variance + eps) for each channel,
+// then scaled and shifted. In training, mean and biased variance are those of the batch, over the
+// shards of the replica, or of all replicas with `sync_batch_norm`. In evaluation the running
+// statistics are used. Ioffe and Szegedy, 2015; formulas are PyTorch's.
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "base/fail.h"
 #include "formats/python_call.h"
@@ -15,22 +16,43 @@
 #include "layers/norms/norm_epsilon.h"
 
 namespace dpt::layers {
+namespace {
 
 // "; for volumes use batch_norm3d", for an input of this rank that another batch norm is for.
-inline std::string_view batch_norm_for(int rank) {
+std::string_view batch_norm_for(int rank) {
   return rank == 2 || rank == 3 ? "; use batch_norm1d"
          : rank == 4            ? "; for images use batch_norm2d"
          : rank == 5            ? "; for volumes use batch_norm3d"
                                 : "";
 }
 
+template <int kDims>
 struct BatchNormLayer {
+  static constexpr bool kNorm = true;
+  static constexpr std::string_view kName = kDims == 1   ? "batch_norm1d"
+                                            : kDims == 2 ? "batch_norm2d"
+                                                         : "batch_norm3d";
+  static constexpr Usage kUsage =
+      kDims == 1 ? Usage{"torch.nn.BatchNorm1d",
+                         "- batch_norm1d\n"
+                         "- batch_norm1d: {eps: 0.001, momentum: 0.01, affine: true, bias: false,\n"
+                         "    track_running_stats: false}"}
+      : kDims == 2
+          ? Usage{"torch.nn.BatchNorm2d",
+                  "- batch_norm2d\n"
+                  "- batch_norm2d: {eps: 0.001, momentum: 0.01, affine: true, bias: false,\n"
+                  "    track_running_stats: false}"}
+          : Usage{"torch.nn.BatchNorm3d",
+                  "- batch_norm3d\n"
+                  "- batch_norm3d: {eps: 0.001, momentum: 0.01, affine: true, bias: false,\n"
+                  "    track_running_stats: false}"};
+
   double eps = 1e-5;
   std::optional<double> momentum = 0.1;
   bool affine = true, bias = true, track_running_stats = true;
 
-  template <class L>
-  static KeyTable<L> keys_of() {
+  static KeyTable<BatchNormLayer> keys() {
+    using L = BatchNormLayer;
     return KeyTable<L>()
         .optional("eps", &L::eps, "small number added to the variance", kNormEpsilon)
         .optional(
@@ -44,8 +66,16 @@ struct BatchNormLayer {
                   "the batch's own");
   }
 
-  ValueId lower(GraphBuilder& g, ValueId x) const {
-    const int64_t channels = g.shape(x)[1];
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    const Shape shape = g.shape(x);
+    const bool taken = shape.rank() == kDims + 2 || (kDims == 1 && shape.rank() == 2);
+    if (!taken)
+      fail(Fault::spec, "{} takes {}, not {}{}", kName,
+           kDims == 1   ? "[N, C] or [N, C, L]"
+           : kDims == 2 ? "[N, C, H, W]"
+                        : "[N, C, D, H, W]",
+           shape.str(), batch_norm_for(shape.rank()));
+    const int64_t channels = shape[1];
     BatchNorm settings{.eps = eps, .momentum = momentum.value_or(-1)};
     std::vector<ValueId> affine_values;
     if (affine) {
@@ -80,8 +110,8 @@ struct BatchNormLayer {
     return g.apply("batch_norm", in, settings);
   }
 
-  std::string torch_as(std::string_view name, const Shape& x) const {
-    PythonCall call{std::string(name)};
+  std::string torch(const Shape& x) const {
+    PythonCall call(fmt::format("nn.BatchNorm{}d", kDims));
     call.arg(x[1]).key("eps", eps, 1e-5);
     if (momentum)
       call.key("momentum", *momentum, 0.1);
@@ -93,5 +123,16 @@ struct BatchNormLayer {
         .str();
   }
 };
+
+}  // namespace
+
+std::vector<LayerType> batch_norms() {
+  return {layer_type<BatchNormLayer<1>>(
+              "batch_norm1d", "Normalizes each channel over the batch: [N, C] or [N, C, L]."),
+          layer_type<BatchNormLayer<2>>("batch_norm2d",
+                                        "Normalizes each channel over the batch: [N, C, H, W]."),
+          layer_type<BatchNormLayer<3>>(
+              "batch_norm3d", "Normalizes each channel over the batch: [N, C, D, H, W].")};
+}
 
 }  // namespace dpt::layers

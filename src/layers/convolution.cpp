@@ -1,6 +1,6 @@
-// The layers conv1d, conv2d and conv3d, as one template over the number of spatial dimensions.
-#pragma once
-
+// conv1d, conv2d and conv3d: convolution of sequences, images and volumes,
+// [N, C, L] -> [N, out_channels, L'], [N, C, H, W] -> [N, out_channels, H', W'] and
+// [N, C, D, H, W] -> [N, out_channels, D', H', W'].
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -16,6 +16,7 @@
 #include "layers/window.h"
 
 namespace dpt::layers {
+namespace {
 
 // The key `padding`: 'same', 'valid', or numbers.
 struct Padding {
@@ -169,5 +170,15 @@ struct Conv {
     return w;
   }
 };
+
+}  // namespace
+
+std::vector<LayerType> convolutions() {
+  return {
+      layer_type<Conv<1>>("conv1d", "1-D convolution: [N, C, L] to [N, out_channels, L']."),
+      layer_type<Conv<2>>("conv2d", "2-D convolution: [N, C, H, W] to [N, out_channels, H', W']."),
+      layer_type<Conv<3>>("conv3d",
+                          "3-D convolution: [N, C, D, H, W] to [N, out_channels, D', H', W'].")};
+}
 
 }  // namespace dpt::layers

@@ -1,8 +1,6 @@
-// The layers conv_transpose1d, conv_transpose2d and conv_transpose3d, as one template over the
-// number of spatial dimensions: transposed convolution, the operation of a convolution's input
-// gradient.
-#pragma once
-
+// conv_transpose1d, conv_transpose2d and conv_transpose3d: transposed convolution of sequences,
+// images and volumes, the operation of a convolution's input gradient. An extent L becomes
+// L' = (L - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -18,6 +16,7 @@
 #include "layers/window.h"
 
 namespace dpt::layers {
+namespace {
 
 template <int kDims>
 struct ConvTranspose {
@@ -152,5 +151,19 @@ struct ConvTranspose {
             .output_padding = of(spread(output_padding, kDims), 0)};
   }
 };
+
+}  // namespace
+
+std::vector<LayerType> transposed_convolutions() {
+  return {
+      layer_type<ConvTranspose<1>>(
+          "conv_transpose1d", "Transposed 1-D convolution: [N, C, L] to [N, out_channels, L']."),
+      layer_type<ConvTranspose<2>>(
+          "conv_transpose2d",
+          "Transposed 2-D convolution: [N, C, H, W] to [N, out_channels, H', W']."),
+      layer_type<ConvTranspose<3>>(
+          "conv_transpose3d",
+          "Transposed 3-D convolution: [N, C, D, H, W] to [N, out_channels, D', H', W'].")};
+}
 
 }  // namespace dpt::layers

@@ -1,5 +1,6 @@
-// The layers max_pool1d to max_pool3d and avg_pool1d to avg_pool3d.
-#pragma once
+// max_pool1d to max_pool3d and avg_pool1d to avg_pool3d: the largest element or the mean of each
+// window of sequences [N, C, L], images [N, C, H, W] and volumes [N, C, D, H, W].
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -8,6 +9,7 @@
 #include "layers/window.h"
 
 namespace dpt::layers {
+namespace {
 
 template <int kDims>
 struct PoolKeys {
@@ -183,5 +185,16 @@ struct AvgPool : PoolKeys<kDims> {
     return call.str();
   }
 };
+
+}  // namespace
+
+std::vector<LayerType> pools() {
+  return {layer_type<MaxPool<1>>("max_pool1d", "Takes the maximum of each window of a sequence."),
+          layer_type<MaxPool<2>>("max_pool2d", "Takes the maximum of each window."),
+          layer_type<MaxPool<3>>("max_pool3d", "Takes the maximum of each window of a volume."),
+          layer_type<AvgPool<1>>("avg_pool1d", "Takes the mean of each window of a sequence."),
+          layer_type<AvgPool<2>>("avg_pool2d", "Takes the mean of each window."),
+          layer_type<AvgPool<3>>("avg_pool3d", "Takes the mean of each window of a volume.")};
+}
 
 }  // namespace dpt::layers
