@@ -20,7 +20,7 @@ void flops_of_stages(const Graph& graph, std::vector<double>& forward,
   forward.assign(static_cast<size_t>(graph.stages()), 0);
   backward = forward;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const bool back = graph.part[i] == Part::backward || graph.part[i] == Part::update;
+    const bool back = graph.nodes[i].part == Part::backward || graph.nodes[i].part == Part::update;
     (back ? backward : forward)[static_cast<size_t>(graph.nodes[i].stage)] +=
         graph.flops(graph.nodes[i]);
   }

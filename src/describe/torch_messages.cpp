@@ -322,12 +322,11 @@ class MessageLists {
   // The values that stages send to later ones, and their gradients.
   static std::vector<Message> copies_of(const Graph& graph, int64_t times) {
     std::vector<Message> out;
-    for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      const GraphNode& n = graph.nodes[i];
+    for (const GraphNode& n : graph.nodes) {
       if (!is_stage_copy(n)) continue;
       const auto& way = std::any_cast<const Copy&>(n.attrs);
       const auto device = [&](int stage) { return graph.stage_device[static_cast<size_t>(stage)]; };
-      const bool backward = graph.part[i] == Part::backward;
+      const bool backward = n.part == Part::backward;
       const Value& v = graph[n.in[0]];
       out.push_back({.kind = Kind::send,
                      .from = device(way.from),

@@ -98,12 +98,17 @@ ValueId GraphBuilder::apply(const OperatorType& op, std::vector<ValueId> in, std
                  .layer = scope_,
                  .where = where_,
                  .stage = stage_,
+                 .part = part_,
                  .range = part_ == Part::forward ? range_ : 0};
   for (const TensorDesc& out : op.infer(descs, node.attrs))
     node.out.push_back(add({.name = fmt::format("{}.{}", scope_, op.name), .desc = out}));
   graph_.nodes.push_back(std::move(node));
-  graph_.part.push_back(part_);
   return graph_.nodes.back().out.at(0);
+}
+
+void Graph::erase_nodes(const std::vector<bool>& drop) {
+  size_t i = 0;
+  std::erase_if(nodes, [&](const GraphNode&) { return drop[i++]; });
 }
 
 std::vector<ValueId> Graph::state() const {
@@ -146,9 +151,8 @@ std::vector<bool> Graph::trained() const {
 
 int Graph::sync_points(Part wanted, int stage) const {
   int count = 0;
-  for (size_t i = 0; i < nodes.size(); ++i)
-    if (part[i] == wanted && nodes[i].op->over_shards && (stage < 0 || nodes[i].stage == stage))
-      ++count;
+  for (const GraphNode& n : nodes)
+    if (n.part == wanted && n.op->over_shards && (stage < 0 || n.stage == stage)) ++count;
   return count;
 }
 

@@ -56,6 +56,12 @@ struct Value {
   const Shape& shape_in_files() const { return file_shape.rank() > 0 ? file_shape : desc.shape; }
 };
 
+// The part of a training step that a node belongs to. The loss is separate because DataParallel
+// computes it on one device: outputs are gathered there and their gradients scattered. prologue:
+// sums over targets, if they decide what the loss divides by. update: weight gradients that are
+// computed inside the optimizer update (program.h, Note [fused gradients]).
+enum class Part { prologue, forward, loss, backward, update };
+
 struct GraphNode {
   const OperatorType* op;
   std::any attrs;
@@ -63,6 +69,7 @@ struct GraphNode {
   std::string layer;  // "lin1", for messages and for `dptrain plan`
   Span where;         // line of the spec that made this node
   int stage = 0;      // the stage that runs it, see Note [stages]
+  Part part = Part::forward;
   // Forward nodes: the recomputation range (graph/passes/recompute.h), 0: none. A node that
   // recomputes another one in the backward part has that node's range; other backward nodes have 0.
   int range = 0;
@@ -83,17 +90,10 @@ struct GraphNode {
 int home_of(const GraphNode& n);
 bool is_stage_copy(const GraphNode& n);  // it copies a value to the memory of another stage
 
-// The part of a training step that a node belongs to. The loss is separate because DataParallel
-// computes it on one device: outputs are gathered there and their gradients scattered. prologue:
-// sums over targets, if they decide what the loss divides by. update: weight gradients that are
-// computed inside the optimizer update (program.h, Note [fused gradients]).
-enum class Part { prologue, forward, loss, backward, update };
-
 // Nodes are in an order in which they can run. GraphBuilder makes a graph; passes rewrite it.
 struct Graph {
   std::vector<Value> values;
   std::vector<GraphNode> nodes;
-  std::vector<Part> part;  // of each node
 
   ValueId input = kNoValue, target = kNoValue, divisor = kNoValue;
   ValueId scale = kNoValue;            // f32[1]: loss scale, if gradients are scaled
@@ -119,6 +119,7 @@ struct Graph {
   std::vector<int> homes() const;
 
   const Value& operator[](ValueId v) const { return values[static_cast<size_t>(v)]; }
+  void erase_nodes(const std::vector<bool>& drop);  // drop: for each node
   // The parameters and buffers in PyTorch's state_dict, in its order.
   std::vector<ValueId> state() const;
   // Sync points of a part (program.h, Note [sync points]); stage -1: of all stages

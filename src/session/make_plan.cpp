@@ -28,7 +28,7 @@ std::vector<PlanTarget::StageCopy> copies_of(const Graph& graph) {
   std::vector<PlanTarget::StageCopy> out;
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     if (const auto* const copy = std::any_cast<Copy>(&graph.nodes[i].attrs))
-      out.push_back({.part = graph.part[i],
+      out.push_back({.part = graph.nodes[i].part,
                      .stage = graph.nodes[i].stage,
                      .from = copy->from,
                      .to = copy->to});

@@ -25,11 +25,10 @@ std::vector<double> cost_of_units(const Graph& graph, size_t units, bool memory)
   for (ValueId p : graph.parameters)
     if (memory)
       unit(homes[static_cast<size_t>(p)]) += 4 * static_cast<double>(graph[p].desc.bytes());
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const GraphNode& n = graph.nodes[i];
+  for (const GraphNode& n : graph.nodes) {
     if (!memory)
       unit(n.stage) += graph.flops(n);
-    else if (graph.part[i] == Part::forward && !n.op->view)
+    else if (n.part == Part::forward && !n.op->view)
       for (ValueId v : n.out) unit(n.stage) += static_cast<double>(graph[v].desc.bytes());
   }
   return out;
@@ -68,10 +67,9 @@ std::vector<int> cut_at(const std::vector<std::string>& names,
 // not. REQUIRES: each unit is on a device of its own.
 std::vector<size_t> computing_units(const Graph& graph) {
   std::set<size_t> out;
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    if (graph.part[i] == Part::forward)
-      out.insert(
-          static_cast<size_t>(graph.stage_device[static_cast<size_t>(graph.nodes[i].stage)]));
+  for (const GraphNode& n : graph.nodes)
+    if (n.part == Part::forward)
+      out.insert(static_cast<size_t>(graph.stage_device[static_cast<size_t>(n.stage)]));
   return {out.begin(), out.end()};
 }
 

@@ -124,7 +124,7 @@ inline void run_graph(const Graph& graph, std::vector<HostTensor>& values,
                       const StepContext& context = {}, std::optional<Part> only = {},
                       std::span<const KernelType> kernels = {}) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (only && graph.part[i] != *only) continue;
+    if (only && graph.nodes[i].part != *only) continue;
     const GraphNode& n = graph.nodes[i];
     std::vector<TensorView> in, out;
     for (ValueId v : n.in) in.push_back(values[static_cast<size_t>(v)].view());

@@ -25,7 +25,7 @@ class Backward {
       const bool ends = std::ranges::find(node.out, graph_.loss) != node.out.end();
       if (!ends && !reached(node)) continue;
       if (!wanted(node)) continue;
-      add_gradient_of(node, graph_.part[i] == Part::loss ? Part::loss : Part::backward);
+      add_gradient_of(node, graph_.nodes[i].part == Part::loss ? Part::loss : Part::backward);
     }
     const std::vector<int> homes = graph_.homes();
     for (size_t i = 0; i < graph_.parameters.size(); ++i) {
@@ -106,18 +106,19 @@ class Backward {
     };
     for (ValueId v : graph_.gradients) use(v);
     use(graph_.output_gradient);
-    std::vector<bool> keep(graph_.nodes.size(), true);
+    std::vector<bool> drop(graph_.nodes.size());
     for (size_t i = graph_.nodes.size(); i-- > first_node_;) {
       const GraphNode& n = graph_.nodes[i];
-      keep[i] = std::ranges::any_of(n.out, [&](ValueId v) { return used[static_cast<size_t>(v)]; });
-      if (!keep[i]) continue;
+      drop[i] =
+          std::ranges::none_of(n.out, [&](ValueId v) { return used[static_cast<size_t>(v)]; });
+      if (drop[i]) continue;
       for (ValueId v : n.in) use(v);
       for (ValueId v : n.out) use(v);
     }
-    renumber(used, keep);
+    renumber(used, drop);
   }
 
-  void renumber(const std::vector<bool>& used, const std::vector<bool>& keep) {
+  void renumber(const std::vector<bool>& used, const std::vector<bool>& drop) {
     std::vector<ValueId> to(graph_.values.size());
     ValueId next = first_value_;
     for (ValueId v = 0; v < count(graph_); ++v) {
@@ -130,17 +131,11 @@ class Backward {
     const auto move = [&](ValueId& v) {
       if (v != kNoValue) v = to[static_cast<size_t>(v)];
     };
-    size_t last = first_node_;
+    graph_.erase_nodes(drop);
     for (size_t i = first_node_; i < graph_.nodes.size(); ++i) {
-      if (!keep[i]) continue;
       for (ValueId& v : graph_.nodes[i].in) move(v);
       for (ValueId& v : graph_.nodes[i].out) move(v);
-      if (last != i) graph_.nodes[last] = std::move(graph_.nodes[i]);
-      graph_.part[last++] = graph_.part[i];
     }
-    graph_.nodes.erase(graph_.nodes.begin() + static_cast<std::ptrdiff_t>(last),
-                       graph_.nodes.end());
-    graph_.part.resize(last);
     for (ValueId& v : graph_.gradients) move(v);
     move(graph_.output_gradient);
   }

@@ -7,11 +7,12 @@
 #include "base/half.h"
 #include "graph/attrs.h"
 #include "graph/operator.h"
+#include "graph/passes/uses.h"
 
 namespace dpt {
 namespace {
 
-constexpr auto kNoNode = static_cast<size_t>(-1);
+constexpr size_t kNoNode = Uses::kNoNode;
 
 // The operators that fusion looks for and makes.
 struct Operators {
@@ -51,33 +52,11 @@ BatchNorm& norm_of(GraphNode& n) { return std::any_cast<BatchNorm&>(n.attrs); }
 
 class Fusion {
  public:
-  explicit Fusion(Graph& graph)
-      : graph_(graph),
-        maker_(graph.values.size(), kNoNode),
-        readers_(graph.values.size()),
-        dropped_(graph.nodes.size()) {
-    for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      for (ValueId v : graph.nodes[i].in) ++readers_[static_cast<size_t>(v)];
-      for (ValueId v : graph.nodes[i].out) maker_[static_cast<size_t>(v)] = i;
-    }
-    // Readers that are not nodes.
-    for (ValueId v : {graph.output, graph.output_gradient})
-      if (v != kNoValue) ++readers_[static_cast<size_t>(v)];
-    for (ValueId v : graph.gradients)
-      if (v != kNoValue) ++readers_[static_cast<size_t>(v)];
-  }
+  explicit Fusion(Graph& graph) : graph_(graph), uses_(graph), dropped_(graph.nodes.size()) {}
 
   void run(void (Fusion::*fuse)(size_t node)) {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) (this->*fuse)(i);
-    size_t last = 0;
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (dropped_[i]) continue;
-      if (last != i) graph_.nodes[last] = std::move(graph_.nodes[i]);
-      graph_.part[last++] = graph_.part[i];
-    }
-    graph_.nodes.erase(graph_.nodes.begin() + static_cast<std::ptrdiff_t>(last),
-                       graph_.nodes.end());
-    graph_.part.resize(last);
+    graph_.erase_nodes(dropped_);
   }
 
   // Fuses a relu with the batch_norm, or the batch_norm and add, before it.
@@ -125,8 +104,7 @@ class Fusion {
     GraphNode& n = graph_.nodes[node];
     if (n.op != &ops().relu_gradient) return;
     const ValueId y = n.in[0];
-    const size_t made = maker_[static_cast<size_t>(y)],
-                 product = only_for(n.in[1], node, ops().matmul);
+    const size_t made = uses_.maker(y), product = only_for(n.in[1], node, ops().matmul);
     if (made == kNoNode || product == kNoNode || graph_.nodes[product].in.size() != 2) return;
     GraphNode& forward = graph_.nodes[made];
     if (forward.op != &ops().linear_relu) return;
@@ -144,10 +122,10 @@ class Fusion {
   void bias_gradient(size_t node) {
     const GraphNode& sum = graph_.nodes[node];
     if (sum.op != &ops().sum_rows) return;
-    for (size_t i = 0; i < node; ++i) {
+    for (const size_t i : uses_.readers(sum.in[0])) {
       GraphNode& n = graph_.nodes[i];
-      if (n.op != &ops().linear_weight_gradient || n.in[0] != sum.in[0] ||
-          graph_.part[i] != graph_.part[node])
+      if (i > node || n.op != &ops().linear_weight_gradient || n.in[0] != sum.in[0] ||
+          n.part != sum.part)
         continue;
       n.op = &ops().linear_weight_bias_gradient;
       n.out.push_back(sum.out[0]);
@@ -162,7 +140,7 @@ class Fusion {
     if (n.op != &ops().max_pool) return;
     const Window& w = std::any_cast<const Pool&>(n.attrs).window;
     const ValueId indices = n.out[1];
-    const int readers = readers_[static_cast<size_t>(indices)];
+    const size_t readers = uses_.count(indices);
     const size_t gradient = reader(indices, ops().max_pool_gradient);
     // cuDNN's indices are signed bytes.
     if (w.kernel[0] * w.kernel[1] > 128 || readers > 1 || (readers == 1) != (gradient != kNoNode))
@@ -186,9 +164,9 @@ class Fusion {
     const size_t sums = only_for(graph_.nodes[sum].in[0], node, ops().channel_sums);
     if (sums == kNoNode || graph_.nodes[sums].in[0] != n.in[0]) return;
     size_t update = kNoNode;
-    for (size_t i = 0; i < node; ++i)
-      if (graph_.nodes[i].op == &ops().update_running && graph_.nodes[i].in[0] == all) update = i;
-    if (readers_[static_cast<size_t>(all)] != (update == kNoNode ? 1 : 2)) return;
+    for (const size_t i : uses_.readers(all))
+      if (i < node && graph_.nodes[i].op == &ops().update_running) update = i;
+    if (uses_.count(all) != (update == kNoNode ? 1 : 2)) return;
     n.in.erase(n.in.begin() + static_cast<std::ptrdiff_t>(images));
     n.out.push_back(graph_.nodes[moments].out[0]);
     if (update != kNoNode) {
@@ -208,15 +186,14 @@ class Fusion {
     if (!norm_of(n).batch || n.in.size() < 5) return;
     const ValueId x = n.in[1], moments = n.in[2], w = n.in[4];
     const size_t all = only_for(n.in[3], node, ops().all_reduce);
-    const size_t norm = maker_[static_cast<size_t>(moments)];
+    const size_t norm = uses_.maker(moments);
     if (all == kNoNode || norm == kNoNode) return;
     const GraphNode& forward = graph_.nodes[norm];
     if (forward.op != &ops().batch_norm) return;  // the moments are those of all shards
     const ValueId sums = graph_.nodes[all].in[0], y = forward.out[0];
-    const size_t made = maker_[static_cast<size_t>(sums)],
-                 weight = reader(sums, ops().batch_norm_weight_gradient);
-    if (weight == kNoNode || graph_.part[weight] != graph_.part[node] ||
-        readers_[static_cast<size_t>(sums)] != 2)
+    const size_t made = uses_.maker(sums), weight = reader(sums, ops().batch_norm_weight_gradient);
+    if (weight == kNoNode || graph_.nodes[weight].part != graph_.nodes[node].part ||
+        uses_.count(sums) != 2)
       return;
     const GraphNode& before = graph_.nodes[made];
     const bool adds = norm_of(before).add, relu = norm_of(forward).relu;
@@ -238,7 +215,7 @@ class Fusion {
     for (const Operators::Norm& norm : ops().norms) {
       if (n.op != &norm.input || n.in.size() < 5) continue;
       const size_t weight = reader(n.in[2], norm.weight);
-      if (weight == kNoNode || graph_.part[weight] != graph_.part[node] ||
+      if (weight == kNoNode || graph_.nodes[weight].part != graph_.nodes[node].part ||
           !std::equal(n.in.begin(), n.in.begin() + 4, graph_.nodes[weight].in.begin()))
         return;
       const std::vector<ValueId>& weights = graph_.nodes[weight].out;
@@ -261,20 +238,20 @@ class Fusion {
  private:
   // The node that computes v if it is an `op` in the same part as `reader`, else kNoNode.
   size_t made_by(ValueId v, size_t reader, const OperatorType& op) const {
-    const size_t made = maker_[static_cast<size_t>(v)];
-    const bool fits =
-        made != kNoNode && graph_.nodes[made].op == &op && graph_.part[made] == graph_.part[reader];
+    const size_t made = uses_.maker(v);
+    const bool fits = made != kNoNode && graph_.nodes[made].op == &op &&
+                      graph_.nodes[made].part == graph_.nodes[reader].part;
     return fits ? made : kNoNode;
   }
   // A node with operator `op` that reads v, or kNoNode.
   size_t reader(ValueId v, const OperatorType& op) const {
-    for (size_t i = 0; i < graph_.nodes.size(); ++i)
-      if (graph_.nodes[i].op == &op && std::ranges::count(graph_.nodes[i].in, v) > 0) return i;
+    for (const size_t i : uses_.readers(v))
+      if (graph_.nodes[i].op == &op) return i;
     return kNoNode;
   }
   // As made_by(), if v has no other reader.
   size_t only_for(ValueId v, size_t reader, const OperatorType& op) const {
-    return readers_[static_cast<size_t>(v)] == 1 ? made_by(v, reader, op) : kNoNode;
+    return uses_.count(v) == 1 ? made_by(v, reader, op) : kNoNode;
   }
   // As only_for(), for a batch norm that does nothing else.
   size_t plain_norm(ValueId v, size_t reader) const {
@@ -300,8 +277,7 @@ class Fusion {
   }
 
   Graph& graph_;
-  std::vector<size_t> maker_;  // for each value: the node that computes it
-  std::vector<int> readers_;   // for each value: how many readers it has
+  Uses uses_;
   std::vector<bool> dropped_;  // for each node
 };
 

@@ -13,7 +13,7 @@ class Recomputation : Rewriter {
 
   void run() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i)
-      if (const GraphNode& n = graph_.nodes[i]; n.range > 0 && graph_.part[i] == Part::forward) {
+      if (const GraphNode& n = graph_.nodes[i]; n.range > 0 && n.part == Part::forward) {
         for (ValueId v : n.out) maker_[v] = forward_.size();
         forward_.push_back(n);
       }
@@ -57,7 +57,7 @@ class Recomputation : Rewriter {
 void recompute(Graph& graph, bool stages) {
   if (stages)
     for (size_t i = 0; i < graph.nodes.size(); ++i)
-      if (GraphNode& n = graph.nodes[i]; graph.part[i] == Part::forward)
+      if (GraphNode& n = graph.nodes[i]; n.part == Part::forward)
         n.range = is_stage_copy(n) ? 0 : n.stage + 1;
   Recomputation(graph).run();
 }

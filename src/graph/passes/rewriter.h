@@ -19,10 +19,9 @@ class Rewriter {
   template <class F>
   void each_node(F f) {
     std::vector<GraphNode> nodes = std::exchange(graph_.nodes, {});
-    const std::vector<Part> parts = std::exchange(graph_.part, {});
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      part_ = parts[i];
-      f(nodes[i]);
+    for (GraphNode& n : nodes) {
+      part_ = n.part;
+      f(n);
     }
   }
 
@@ -33,8 +32,8 @@ class Rewriter {
 
   void push(GraphNode node) {
     for (ValueId v : node.out) home_[v] = home_of(node);
+    node.part = part_;
     graph_.nodes.push_back(std::move(node));
-    graph_.part.push_back(part_);
   }
 
   // Pushes y = name(x), in the stage where x lies, on behalf of the layer of `user`.

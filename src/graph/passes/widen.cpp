@@ -11,20 +11,23 @@
 #include "base/half.h"
 #include "graph/attrs.h"
 #include "graph/passes/rewriter.h"
+#include "graph/passes/uses.h"
 #include "graph/program/program.h"
 
 namespace dpt {
 namespace {
 
-constexpr auto kNoNode = static_cast<size_t>(-1);
+constexpr size_t kNoNode = Uses::kNoNode;
 
 class Widening : Rewriter {
  public:
   Widening(Graph& graph, std::span<const KernelType> kernels, StoredHalves stored)
-      : Rewriter(graph), kernels_(kernels), between_(stored == StoredHalves::between_products) {}
+      : Rewriter(graph),
+        kernels_(kernels),
+        between_(stored == StoredHalves::between_products),
+        uses_(graph) {}
 
   void run() {
-    count_uses();
     each_node([&](GraphNode& n) { put(n); });
     for (ValueId* v : {&graph_.output, &graph_.output_gradient, &graph_.loss}) *v = latest(*v);
     for (ValueId& v : graph_.gradients) v = latest(v);
@@ -39,21 +42,10 @@ class Widening : Rewriter {
     size_t maker = kNoNode;        // index of the node whose first result is `unrounded`
   };
 
-  void count_uses() {
-    uses_.assign(graph_.values.size(), 0);
-    const auto use = [&](ValueId v) {
-      if (v != kNoValue) ++uses_[static_cast<size_t>(v)];
-    };
-    for (const GraphNode& n : graph_.nodes) std::ranges::for_each(n.in, use);
-    for (ValueId v : {graph_.output, graph_.output_gradient, graph_.loss}) use(v);
-    std::ranges::for_each(graph_.gradients, use);
-  }
-
   // The node that computes the f32 value x for one reader alone, as its first result.
   size_t maker_for_one(ValueId x) const {
     const auto it = makers_.find(x);
-    return between_ && it != makers_.end() && uses_[static_cast<size_t>(x)] == 1 ? it->second
-                                                                                 : kNoNode;
+    return between_ && it != makers_.end() && uses_.count(x) == 1 ? it->second : kNoNode;
   }
 
   bool half(ValueId v) const { return is_half(graph_[v].desc.dtype); }
@@ -126,8 +118,7 @@ class Widening : Rewriter {
   // Called for a node that is about to be pushed.
   void remember_maker(const GraphNode& n) {
     const ValueId y = n.out.empty() ? kNoValue : n.out[0];
-    if (y != kNoValue && static_cast<size_t>(y) < uses_.size() && !n.op->view &&
-        graph_[y].desc.dtype == DType::f32)
+    if (y != kNoValue && uses_.knows(y) && !n.op->view && graph_[y].desc.dtype == DType::f32)
       makers_[y] = graph_.nodes.size();
   }
 
@@ -183,7 +174,7 @@ class Widening : Rewriter {
   const OperatorType& cast_ = op("cast");
   std::map<ValueId, Half> halves_;
   std::set<ValueId> statistics_;      // what nodes compute in f32 beside a first result in halves
-  std::vector<int> uses_;             // by value, before this pass
+  Uses uses_;                         // before this pass
   std::map<ValueId, size_t> makers_;  // of f32 values: the index of their node
   std::map<ValueId, ValueId> alias_;  // replacements for the results of casts to f32
 };

@@ -75,7 +75,7 @@ void locate_constants(Program& p) {
 std::vector<size_t> run_order(const Graph& graph, Part part) {
   std::vector<size_t> out;
   for (size_t i = 0; i < graph.nodes.size(); ++i)
-    if (graph.part[i] == part) out.push_back(i);
+    if (graph.nodes[i].part == part) out.push_back(i);
   const int forward = part == Part::backward ? -1 : 1;
   std::ranges::stable_sort(out, {}, [&](size_t i) { return forward * graph.nodes[i].stage; });
   return out;
@@ -133,7 +133,7 @@ std::vector<bool> within_a_part(const Program& p, const std::vector<ValueId>& vi
   };
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode& n = graph.nodes[i];
-    const Part own = graph.part[i] == Part::loss ? Part::forward : graph.part[i];
+    const Part own = n.part == Part::loss ? Part::forward : n.part;
     const auto use = [&](ValueId v) {
       const bool here = homes[static_cast<size_t>(owner_of(views, v))] == n.stage;
       touch(v, here && own != Part::update ? static_cast<int>(own) : kSeveral);

@@ -27,7 +27,7 @@ Instruction instruction_for(const Program& p, size_t node, std::span<const Kerne
     return p.batch_scaling[static_cast<size_t>(v)] == BatchScaling::shard;
   };
   const GraphNode& n = p.graph.nodes[node];
-  const bool each = p.graph.part[node] != Part::update && !n.op->over_shards &&
+  const bool each = p.graph.nodes[node].part != Part::update && !n.op->over_shards &&
                     (std::ranges::any_of(n.out, of_shard) || std::ranges::any_of(n.in, of_shard));
   if (!each) {
     Instruction out = choose_kernel(p.graph, node, kernels, p.rows);
@@ -144,8 +144,7 @@ std::vector<bool> parameters_with_fusible_gradients(const Graph& graph,
     const GraphNode& n = graph.nodes[i];
     const auto made = static_cast<size_t>(n.out[0]);
     const size_t p = parameter[made];
-    if (p == kNoParameter || graph.part[i] != Part::backward || n.out.size() != 1 || n.op->view)
-      continue;
+    if (p == kNoParameter || n.part != Part::backward || n.out.size() != 1 || n.op->view) continue;
     out[p] = !read[made] && choose_kernel(graph, i, kernels).kernel->makes_rows;
   }
   return out;
@@ -226,15 +225,15 @@ Program compile(const ShardGroupRows& rows, const std::function<Graph(int64_t)>&
     for (int64_t n : rows.shards)
       if (n > 0 && !p.shard_graphs.contains(n)) p.shard_graphs.emplace(n, graph_of(n));
   const std::vector<size_t> parameter = parameters_by_gradient(p.graph);
-  for (size_t i = 0; i < p.graph.nodes.size(); ++i)
-    if (const size_t made = parameter[static_cast<size_t>(p.graph.nodes[i].out[0])];
+  for (GraphNode& n : p.graph.nodes)
+    if (const size_t made = parameter[static_cast<size_t>(n.out[0])];
         made != kNoParameter && layout.gradient_in_update[made])
-      p.graph.part[i] = Part::update;
+      n.part = Part::update;
   p.batch_scaling = extents(p);
   assign_locations(p, layout, in_flight);
   for (Part part : kParts)
     for (size_t i = 0; i < p.graph.nodes.size(); ++i)
-      if (p.graph.part[i] == part && !p.graph.nodes[i].op->view)
+      if (p.graph.nodes[i].part == part && !p.graph.nodes[i].op->view)
         list_of(p, part).push_back(instruction_for(p, i, kernels));
   return p;
 }

@@ -70,9 +70,8 @@ TEST_CASE("two layers: gradients in reverse order, none for the input") {
     CHECK(d.name == "d " + p.name);
     CHECK(d.desc == p.desc);
   }
-  CHECK(b.graph.part.size() == b.graph.nodes.size());
-  CHECK(b.graph.part[4] == Part::loss);  // d lin2.linear
-  CHECK(b.graph.part[5] == Part::backward);
+  CHECK(b.graph.nodes[4].part == Part::loss);  // d lin2.linear
+  CHECK(b.graph.nodes[5].part == Part::backward);
   CHECK(b.graph.nodes[5].layer == "lin2");
 }
 
@@ -150,7 +149,7 @@ TEST_CASE("operators of the loss before the last one have their gradients there 
   differentiate(b.graph);
   CHECK(b.graph[b.graph.output_gradient].name == "d lin1.linear");
   for (size_t i = 1; i < b.graph.nodes.size(); ++i)
-    CHECK((b.graph.part[i] == Part::loss) == (i <= 5));
+    CHECK((b.graph.nodes[i].part == Part::loss) == (i <= 5));
 }
 
 TEST_CASE("what cannot be trained is an error that says why") {

@@ -29,7 +29,7 @@ std::string type_of(const Graph& graph, const std::string& layer) {
   std::string out = "no such layer";
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     if (graph.nodes[i].layer == layer && graph.nodes[i].op->name != "cast" &&
-        graph.part[i] != Part::backward)
+        graph.nodes[i].part != Part::backward)
       out = name_of(graph[graph.nodes[i].out[0]].desc.dtype);
   return out;
 }

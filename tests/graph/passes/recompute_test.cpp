@@ -24,7 +24,7 @@ std::string backward_of(const Graph& graph) {
   std::string out;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode& n = graph.nodes[i];
-    if (graph.part[i] != Part::backward) continue;
+    if (graph.nodes[i].part != Part::backward) continue;
     out += graph[n.out[0]].name + " =";
     for (ValueId v : n.in) out += " " + graph[v].name;
     out += "\n";
