@@ -68,6 +68,7 @@ struct Upsample {
     Resize plane{.extents = {1, 1}, .scale = {0, 0}, .align_corners = align_corners};
     for (int dim = std::max(2, dims); dim < shape.rank(); ++dim)
       resize(plane, static_cast<size_t>(dim - dims), shape, dim);
+    if (dims == 2 && mode == "nearest") use_extents(plane, shape);
     if (dims < 3) return g.apply(op, {x}, plane);
     x = on_planes(g, x, [&](ValueId v) { return g.apply(op, {v}, plane); });
     Resize depth{.extents = {1, g.shape(x).tail(3).elements()},
@@ -89,6 +90,15 @@ struct Upsample {
   }
 
  private:
+  // PyTorch (nearest_idx in ATen/native/UpSample.h) takes the nearest pixel of an image by the
+  // extents, not by the factor, where they are equal or one is twice the other. In sequences and
+  // volumes it does so in gradients only, which then are not those of its outputs.
+  static void use_extents(Resize& r, const Shape& shape) {
+    for (size_t i = 0; i < 2; ++i)
+      if (const int64_t extent = shape[static_cast<int>(i) + 2];
+          r.extents[i] == extent || r.extents[i] == 2 * extent)
+        r.scale[i] = 0;
+  }
   // Sets numbers `at` of r to those of dimension `dim` of an input of `shape`.
   void resize(Resize& r, size_t at, const Shape& shape, int dim) const {
     const auto from = std::max(size.size(), scale_factor.size()) == 1 ? 0 : size_t(dim - 2);
