@@ -132,7 +132,7 @@ TEST_CASE("right answers are counted for evaluation only; targets decide some di
   REQUIRE_MESSAGE(d.ok(), d.render());
   CHECK(weighted.target_weight != kNoValue);
   CHECK(weighted.nodes[1].op->name == "target_weight");
-  CHECK(weighted.part[1] == Part::prologue);
+  CHECK(weighted.nodes[1].part == Part::prologue);
 }
 
 TEST_CASE("an embedding has a row for each token of the data") {

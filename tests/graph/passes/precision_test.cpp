@@ -165,7 +165,7 @@ TEST_CASE("a scaled loss: the model's output gets its gradient times the scale")
   const auto scale = std::ranges::find_if(g.nodes, [](auto& n) { return n.op->name == "scale"; });
   REQUIRE(scale != g.nodes.end());
   CHECK(scale->out[0] == g.output_gradient);
-  CHECK(g.part[static_cast<size_t>(scale - g.nodes.begin())] == Part::loss);
+  CHECK(scale->part == Part::loss);
 }
 
 TEST_CASE("bce_loss is refused with CUDA's lists, as torch does") {
