@@ -28,6 +28,11 @@ constexpr std::string_view kLoop =
 constexpr std::string_view kMetrics =
     "list metrics in `evaluate: {metrics: [accuracy, precision, recall, f1, auc]}`; test.f1.LABEL "
     "is that of one class or label";
+constexpr std::string_view kTied =
+    "two layers cannot share a parameter; the exported program can be changed";
+constexpr std::string_view kMasks =
+    "multihead_attention has `causal: true` and no other masks; the exported program can be "
+    "changed";
 constexpr Advice kAdvice[] = {
     {"multiclassf1score", kMetrics},
     {"multilabelf1score", kMetrics},
@@ -51,7 +56,8 @@ constexpr Advice kAdvice[] = {
     {"unsqueeze", "use reshape"},
     {"collatefn", "samples have one shape; texts become windows by `sequence_length`"},
     {"autoencoder", "write `target_transforms: [input]`; see configs/fmnist_autoencoder.yaml"},
-    {"tieweights", "two layers cannot share a parameter; the exported program can be changed"},
+    {"tieweights", kTied},
+    {"weighttying", kTied},
     {"dropout1d", kDropout2d},
     {"dropout3d", kDropout2d},
     {"infeatures", kInferred},
@@ -87,6 +93,16 @@ constexpr Advice kAdvice[] = {
     {"distributedsampler", "`parallel: ddp` uses PyTorch's order of samples for each rank"},
     {"nosync", "set `accumulate: N`, micro-batches per step"},
     {"gradientaccumulation", "set `accumulate: N`, micro-batches per step"},
+    {"gradientaccumulationsteps", "set `accumulate: N`, micro-batches per step"},
+    {"accumulategradbatches", "set `accumulate: N`, micro-batches per step"},
+    {"gradientclipval", "set `clip_grad_norm: 1` or `clip_grad_value: 1`"},
+    {"criterion", "write `loss: cross_entropy` or another loss"},
+    {"manualseed", "set `seed: 0`"},
+    {"worldsize", "set `devices: 2`, or start the ranks with torchrun, srun or mpirun"},
+    {"lbfgs", "optimizers that compute a loss several times for a step are not available"},
+    {"contrastiveloss", "use cosine_embedding_loss or triplet_margin_loss"},
+    {"attnmask", kMasks},
+    {"keypaddingmask", kMasks},
     {"gradientcheckpointing", "set `checkpoint: true` beside layers of `model`"},
     {"compile",
      "dptrain plans and fuses every graph before the first step; there is nothing to set"},
