@@ -71,9 +71,15 @@ void check_evaluation(const Spec& spec) {
     if (!std::ranges::all_of(spec.evaluate.metrics, is_printed))
       refuse("evaluate.metrics", "evaluate.metrics=[]");
   }
-  if (!keys.empty())
-    fail(Fault::spec, "the PyTorch program has no {}; export with {}", fmt::join(keys, ", no "),
-         fmt::join(without, " "));
+  if (keys.empty()) return;
+  // A program without them has the losses of another run.
+  const std::string_view other =
+      spec.data.validation.fraction > 0
+          ? ", whose program trains on the samples that the run holds out, too"
+      : spec.early_stop.patience > 0 || spec.minutes ? ", whose program trains to the last epoch"
+                                                     : "";
+  fail(Fault::spec, "the PyTorch program has no {}; export with {}{}", fmt::join(keys, ", no "),
+       fmt::join(without, " "), other);
 }
 
 // Averages of the weights that not every rank has, or has before evaluations.
@@ -244,7 +250,6 @@ std::string helpers(const TorchFacts& f, std::string_view data) {
   loss.resize(loss.find('('));
   return filled("helpers",
                 {{"read_idx", data.find("read_idx(") != data.npos},
-                 {"load_fitting", f.spec.partial_weights},
                  {"transformed", torch_transforms_samples(f)},
                  {"mixes", f.mixes()},
                  {"mixup", data.find("(mixup, ") != data.npos},

@@ -2,6 +2,7 @@
 
   weighted     the losses are dptrain's: single, an order that stays, reproducible shards, ddp
   mixed        the program trains, and its samples are mixtures by shares of the right distribution
+  weights      a program starts from every file that dptrain does
 
 Needs numpy and torch; another Python may be named in $DPTRAIN_PYTHON. Exit code 77: they are missing.
 """
@@ -34,6 +35,8 @@ WEIGHTED = {
     "reproducible shards": ["reproducible=4"],
     "two ranks": ["parallel=ddp", "devices=2", "cores=1", "loss={cross_entropy: {}}", "log.loss=global"],
 }
+PLAIN = ["data.sampler=null", "data.transforms=[to_tensor]", "loss=cross_entropy",
+         "model=[{flatten: {start_dim: 2}}, {class_token: {}, name: class_token}, flatten, {linear: 3}]"]
 MIXED = ["data.transforms=[to_tensor, {mixup: 0.4}, {cutmix: {alpha: 1, p: 0.5}}]"]
 
 
@@ -56,6 +59,26 @@ class Programs:
         self.export(*words)
         self.run(sys.executable, "net.py", "--losses", "torch.jsonl")
         print(self.run(self.dptrain, "compare", name, "torch.jsonl").splitlines()[-1])
+
+    def check_weights(self):
+        """Entries of a dict, halves, and the names that wrappers and bare parameters have."""
+        import torch
+
+        self.run(self.dptrain, "t.yaml", "out=first", "epochs=1", *PLAIN)
+        self.run(self.dptrain, "export", "first", "-o", "w.pt")
+        state = torch.load(self.folder / "w.pt", weights_only=True)
+        without_class = {name: value for name, value in state.items() if not name.startswith("class_token")}
+        for name, held in {
+            "entry": {"model_state_dict": state, "epoch": 3},
+            "halves": {key: value.half() for key, value in state.items()},
+            "fsdp": {f"module._fsdp_wrapped_module.{key}": value for key, value in state.items()},
+            "bare": {key.replace("class_token.weight", "class_token"): value for key, value in state.items()},
+            "part": {"model": without_class | {"other.weight": torch.ones(3)}},
+        }.items():
+            torch.save(held, self.folder / f"{name}.pt")
+            file = f"{{file: {name}.pt, partial: true}}"
+            for words in [["initial_weights=" + file], [f"initial_weights={name}.pt"]][: 1 if name == "part" else 2]:
+                self.check_losses(f"{name}{len(words[0])}", [*PLAIN, *words])
 
     def check_mixed(self):
         import torch
@@ -92,6 +115,7 @@ def main():
         for what, words in WEIGHTED.items():
             programs.check_losses(what.replace(" ", "-"), words)
         programs.check_mixed()
+        programs.check_weights()
 
 
 if __name__ == "__main__":

@@ -143,8 +143,7 @@ TEST_CASE("parameter groups, frozen parameters and partial weights in a program"
                  "        ([\"1.bias\"], {\"lr\": 1.0, \"weight_decay\": 0.0}),\n"));
   CHECK(contains(program, "optimizer = optim.SGD(parameter_groups(model), lr=0.4)\n"));
   CHECK(contains(program, "parameter.requires_grad_(name not in [\"fc.bias\"])\n"));
-  CHECK(contains(program, "load_fitting(model, read_weights(\"w.safetensors\"))\n"));
-  CHECK(contains(program, "def load_fitting(model, weights):\n"));
+  CHECK(contains(program, "    load_weights(model, \"w.safetensors\", partial=True)\n"));
   query.exchange.shard_states = true;
   CHECK(contains(exported(spec(keys + "parallel: ddp\n", model), query),
                  "optimizer = ZeroRedundancyOptimizer(parameter_groups(model.module), "
@@ -362,13 +361,14 @@ TEST_CASE("a program loads weights before it trains and saves them at its end") 
   CHECK(contains(one,
                  "    model = make_model()\n"
                  "    if arguments.weights:\n"
-                 "        model.load_state_dict(read_weights(arguments.weights))\n"));
+                 "        load_weights(model, arguments.weights)\n"));
   CHECK(contains(one,
                  "    if arguments.save:\n"
                  "        write_weights(model.state_dict(), arguments.save)\n"));
   const std::string ranks = exported(spec("parallel: ddp\n"));
-  CHECK(contains(ranks,
-                 "read_weights(arguments.weights))\n    model = DistributedDataParallel(model)\n"));
+  CHECK(contains(
+      ranks,
+      "load_weights(model, arguments.weights)\n    model = DistributedDataParallel(model)\n"));
   CHECK(contains(ranks,
                  "    if rank == 0 and arguments.save:\n"
                  "        write_weights(model.module.state_dict(), arguments.save)\n"));
@@ -493,7 +493,7 @@ TEST_CASE("what layers start from is drawn once the model is made, in their orde
                  "    nn.init.zeros_(model.get_parameter(\"a.bias\"))\n"
                  "    nn.init.kaiming_normal_(model.get_parameter(\"2.body.0.weight\"), "
                  "nonlinearity=\"relu\")\n"
-                 "    model.load_state_dict("));
+                 "    load_weights(model, "));
 }
 
 TEST_CASE("a plateau is looked for where dptrain does: in test losses, if there are any") {
@@ -699,6 +699,7 @@ TEST_CASE("what can't be exported says why") {
         std::pair("evaluate: {every_steps: 2}\n", "evaluate.every_steps"),
         std::pair("evaluate: {metrics: [f1]}\n", "evaluate.metrics")})
     CHECK(refusal(spec(more)).starts_with(fmt::format("the PyTorch program has no `{}`", key)));
+  CHECK(refusal(spec("early_stop: 2\n")).ends_with(", whose program trains to the last epoch"));
   // The program's accuracy is that of classes.
   CHECK(
       refusal("name: t\ndata: {dataset: {random: {samples: 40, in_features: 3, out_features: 2}}, "

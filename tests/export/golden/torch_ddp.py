@@ -36,13 +36,29 @@ def read_idx(path):
     return torch.frombuffer(bytearray(data), dtype=torch.uint8, offset=4 + 4 * rank).reshape(shape)
 
 
-def read_weights(path):
-    """The state dict in a .safetensors file, as dptrain's, or in a file of torch.save."""
+def load_weights(model, path, partial=False):
+    """From a .safetensors file, as dptrain's, or from torch.save; partial: only what fits."""
     if Path(path).suffix == ".safetensors":
         from safetensors.torch import load_file
 
-        return load_file(path)
-    return torch.load(path, weights_only=True)
+        state = load_file(path)
+    else:
+        state = torch.load(path, weights_only=True)
+        if not any(torch.is_tensor(value) for value in state.values()):
+            keys = ("state_dict", "model_state_dict", "model")
+            state = next(state[key] for key in keys if isinstance(state.get(key), dict))
+    own = model.state_dict()
+    wrappers = ("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+    weights = {}
+    for name, value in state.items():
+        if name not in own:  # wrappers of modules add to names
+            name = ".".join(part for part in name.split(".") if part not in wrappers)
+        if name not in own and f"{name}.weight" in own:  # a bare parameter
+            name += ".weight"
+        fits = name in own and own[name].shape == value.shape
+        if fits or not partial:
+            weights[name] = value
+    model.load_state_dict(weights, strict=not partial)
 
 
 def write_weights(state, path):
@@ -88,7 +104,7 @@ def train(rank, store, arguments):
     torch.manual_seed(SEED)
     model = make_model()
     if arguments.weights:
-        model.load_state_dict(read_weights(arguments.weights))
+        load_weights(model, arguments.weights)
     model = DistributedDataParallel(model)
     criterion = nn.CrossEntropyLoss()
     optimizer = optim.Adam(model.parameters(), lr=0.01)
