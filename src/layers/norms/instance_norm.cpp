@@ -20,10 +20,14 @@ struct InstanceNorm {
 
   static KeyTable<InstanceNorm> keys() {
     return KeyTable<InstanceNorm>()
-        .optional("eps", &InstanceNorm::eps, "small number added to the variance", kNormEpsilon)
+        .optional("eps", &InstanceNorm::eps, "small number added to the variance", kNotNegative)
         .optional("affine", &InstanceNorm::affine,
                   "whether each channel has a learned scale and offset")
         .optional("bias", &InstanceNorm::bias, "whether a learned bias is added");
+  }
+
+  static void check(const InstanceNorm& c, const Owner& owner, Diagnostics& d) {
+    check_epsilon(c.eps, owner, d);
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {

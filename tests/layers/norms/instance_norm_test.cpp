@@ -20,6 +20,8 @@ TEST_CASE("instance_norm as PyTorch has a name for each number of extents") {
   CHECK(torch_layer("model: [instance_norm]", {2, 4, 5}) == "nn.InstanceNorm1d(4)");
   CHECK(torch_layer("model: [{instance_norm: {eps: 0.1, affine: true}}]", {2, 4, 5, 3}) ==
         "nn.InstanceNorm2d(4, eps=0.1, affine=True)");
+  CHECK(torch_layer("model: [{instance_norm: {eps: 2}}]", {2, 4, 5}) ==
+        "nn.InstanceNorm1d(4, eps=2.0)");
 }
 
 TEST_CASE("instance_norm needs several elements in a channel") {
