@@ -27,7 +27,7 @@ std::string weight_or(OnnxGraph& to, const GraphNode& n, size_t input, const Ext
 }
 
 void layer_norm(OnnxGraph& to, const GraphNode& n) {
-  const auto& s = settings<LayerNorm>(n);
+  const auto& s = settings<RowNorm>(n);
   const Shape& x = to.shape(n.in[0]);
   const Shape last = x.tail(x.rank() - s.dims);
   const Extents extents(last.extents().begin(), last.extents().end());
@@ -40,7 +40,7 @@ void layer_norm(OnnxGraph& to, const GraphNode& n) {
 
 // Operator set 17 has no RMS normalization.
 void rms_norm(OnnxGraph& to, const GraphNode& n) {
-  const auto& s = settings<RmsNorm>(n);
+  const auto& s = settings<RowNorm>(n);
   const std::string x = to[n.in[0]];
   Extents axes;
   for (int i = 0; i < s.dims; ++i) axes.push_back(to.shape(n.in[0]).rank() - s.dims + i);
@@ -62,7 +62,7 @@ std::string by_channel(OnnxGraph& to, const std::string& weight, const Shape& x)
 // Operator set 17 has no group normalization: the groups become the channels of an instance
 // normalization.
 void group_norm(OnnxGraph& to, const GraphNode& n) {
-  const auto& s = settings<GroupNorm>(n);
+  const auto& s = settings<RowNorm>(n);
   const Shape& x = to.shape(n.in[0]);
   const OnnxAttribute epsilon{"epsilon", static_cast<float>(s.eps)};
   if (s.groups == x[1] && x.rank() > 2)

@@ -28,12 +28,10 @@ struct Permute {
   // Dimension i of the result is dimension order[i] of x. order[0] = 0: the batch stays in front.
   std::array<int, Shape::kMaxRank> order{0, 1, 2, 3, 4, 5};
 };
-struct RmsNorm {
-  int dims = 1;  // how many of the last dimensions are normalized
-  double eps = 0;
-};
-struct LayerNorm {
-  int dims = 1;  // how many of the last dimensions are normalized
+struct RowNorm {
+  int dims = 1;        // how many of the last dimensions make a row; the weight has their shape
+  int64_t groups = 0;  // > 0: instead, rows are groups of the channels of [N, C, ...]; weight [C]
+  bool center = true;  // subtract the mean; false: RMS norm
   double eps = 1e-5;
 };
 struct Attention {
@@ -108,10 +106,6 @@ struct Resize {
   // / input
   std::array<double, 2> scale{0, 0};
   bool align_corners = false;  // upsample_bilinear
-};
-struct GroupNorm {
-  int64_t groups = 1;
-  double eps = 1e-5;
 };
 struct BatchNorm {
   double eps = 1e-5;

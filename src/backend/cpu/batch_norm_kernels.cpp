@@ -2,31 +2,13 @@
 // channels_last images: rows of channels. What all elements of a channel share is computed first,
 // in double. Images of bf16 give the numbers of images of f32 that are rounded to bf16.
 #include <algorithm>
-#include <vector>
 
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/simd/batch_norm.h"
-#include "backend/cpu/support.h"
+#include "backend/cpu/rows_of_channels.h"
 #include "graph/attrs.h"
 
 namespace dpt {
 namespace {
-
-// T: float, or uint16_t for images of bf16.
-template <class T>
-const BatchNormOf<T>& simd() {
-  static const BatchNormKernels& kernels = batch_norm_simd(simd_kernels().isa);
-  if constexpr (sizeof(T) == 2) {
-    return kernels.bf16;
-  } else {
-    return kernels;
-  }
-}
-
-template <class T>
-T* image(const TensorView& v) {
-  return reinterpret_cast<T*>(v.data);
-}
 
 // Images and rows of them are all f32 or all bf16; the first input is one.
 std::string refuses_rows(const KernelQuery& q) {
@@ -62,15 +44,14 @@ class RowsOfChannels : public Kernel {
       : c_(static_cast<size_t>(q.in[0].shape[1])),
         rows_(elements(q.in[0]) / std::max<size_t>(1, c_)),
         to_(round_to(q.in[0].dtype == DType::bf16 ? DType::bf16 : q.rounds)),
-        stride_((c_ + kChannelBlock - 1) / kChannelBlock * kChannelBlock),
-        tables_(kTables * stride_) {}
+        tables_(c_, kTables) {}
 
  protected:
   void round_between(const KernelQuery& q) {
     if (q.in[0].dtype == DType::f32) to_ = round_to(settings<BatchNorm>(q).between);
   }
 
-  double* table(size_t i) { return tables_.data() + i * stride_; }
+  double* table(size_t i) { return tables_[i]; }
 
   // Writes batch norm as x * scale + shift. moments, weight: indices of these inputs; the bias
   // follows the weight.
@@ -84,10 +65,6 @@ class RowsOfChannels : public Kernel {
       shift[c] = b - m[c] * scale[c];
     }
   }
-  void clear(double* first, double* second) const {
-    std::fill_n(first, c_, 0.0);
-    std::fill_n(second, c_, 0.0);
-  }
   // Writes sums [2 C + 1]: both sums of each channel, then the row count.
   void give(const TensorView& to, const double* first, const double* second) const {
     const auto sums = to.as<double>();
@@ -100,7 +77,8 @@ class RowsOfChannels : public Kernel {
   void sum_gradient(const TensorView& moments, const TensorView& to, F passes) {
     double *sum = table(0), *along = table(1), *mean = table(2);
     const auto m = moments.as<const double>();
-    clear(sum, along);
+    tables_.clear(0);
+    tables_.clear(1);
     std::copy_n(m.begin(), c_, mean);
     passes(sum, along, mean);
     for (size_t c = 0; c < c_; ++c) along[c] *= m[c_ + c];
@@ -108,10 +86,7 @@ class RowsOfChannels : public Kernel {
   }
   size_t c_, rows_;
   RoundTo to_;
-
- private:
-  size_t stride_;
-  std::vector<double> tables_;
+  ChannelTables tables_;
 };
 
 template <class T>
@@ -119,8 +94,9 @@ class ChannelSums : public RowsOfChannels<2> {
  public:
   using RowsOfChannels::RowsOfChannels;
   void run(const KernelArgs& a) override {
-    clear(table(0), table(1));
-    simd<T>().sums(image<T>(a.in[0]), table(0), table(1), rows_, c_);
+    tables_.clear(0);
+    tables_.clear(1);
+    channel_simd<T>().sums(image<T>(a.in[0]), table(0), table(1), rows_, c_);
     give(a.out[0], table(0), table(1));
   }
 };
@@ -132,8 +108,8 @@ class Forward : public RowsOfChannels<2> {
   using RowsOfChannels::RowsOfChannels;
   void run(const KernelArgs& a) override {
     lay_scale(a, 1, 2, table(0), table(1));
-    (kRelu ? simd<T>().scale_relu : simd<T>().scale)(image<T>(a.in[0]), table(0), table(1),
-                                                     image<T>(a.out[0]), rows_, c_, to_);
+    (kRelu ? channel_simd<T>().scale_relu : channel_simd<T>().scale)(
+        image<T>(a.in[0]), table(0), table(1), image<T>(a.out[0]), rows_, c_, to_);
   }
 };
 
@@ -143,8 +119,8 @@ class AddRelu : public RowsOfChannels<2> {
   explicit AddRelu(const KernelQuery& q) : RowsOfChannels(q) { round_between(q); }
   void run(const KernelArgs& a) override {
     lay_scale(a, 2, 3, table(0), table(1));
-    simd<T>().scale_add_relu(image<T>(a.in[0]), image<T>(a.in[1]), table(0), table(1),
-                             image<T>(a.out[0]), rows_, c_, to_);
+    channel_simd<T>().scale_add_relu(image<T>(a.in[0]), image<T>(a.in[1]), table(0), table(1),
+                                     image<T>(a.out[0]), rows_, c_, to_);
   }
 };
 
@@ -156,10 +132,11 @@ class GradientSums : public RowsOfChannels<5> {
     sum_gradient(a.in[2], a.out[0], [&](double* sum, double* along, const double* mean) {
       if constexpr (kRelu) {
         lay_scale(a, 2, 3, table(3), table(4));
-        simd<T>().relu_gradient_sums(image<T>(a.in[0]), image<T>(a.in[1]), mean, table(3), table(4),
-                                     sum, along, rows_, c_);
+        channel_simd<T>().relu_gradient_sums(image<T>(a.in[0]), image<T>(a.in[1]), mean, table(3),
+                                             table(4), sum, along, rows_, c_);
       } else {
-        simd<T>().gradient_sums(image<T>(a.in[0]), image<T>(a.in[1]), mean, sum, along, rows_, c_);
+        channel_simd<T>().gradient_sums(image<T>(a.in[0]), image<T>(a.in[1]), mean, sum, along,
+                                        rows_, c_);
       }
     });
   }
@@ -171,9 +148,9 @@ class AddReluGradient : public RowsOfChannels<3> {
   explicit AddReluGradient(const KernelQuery& q) : RowsOfChannels(q) { round_between(q); }
   void run(const KernelArgs& a) override {
     sum_gradient(a.in[2], a.out[1], [&](double* sum, double* along, const double* mean) {
-      simd<T>().add_relu_gradient(image<T>(a.in[3]), image<T>(a.in[1]), image<T>(a.in[0]),
-                                  a.in.size() > 4 ? image<T>(a.in[4]) : nullptr, mean,
-                                  image<T>(a.out[0]), sum, along, rows_, c_, to_);
+      channel_simd<T>().add_relu_gradient(image<T>(a.in[3]), image<T>(a.in[1]), image<T>(a.in[0]),
+                                          a.in.size() > 4 ? image<T>(a.in[4]) : nullptr, mean,
+                                          image<T>(a.out[0]), sum, along, rows_, c_, to_);
     });
   }
 };
@@ -196,28 +173,22 @@ class InputGradient : public RowsOfChannels<5> {
     const BatchNormLine line{scale, slope, shift};
     if constexpr (kRelu) {
       lay_scale(a, 2, 4, table(3), table(4));
-      simd<T>().relu_input_gradient(image<T>(a.in[0]), image<T>(a.in[1]), line, table(3), table(4),
-                                    image<T>(a.out[0]), rows_, c_, to_);
+      channel_simd<T>().relu_input_gradient(image<T>(a.in[0]), image<T>(a.in[1]), line, table(3),
+                                            table(4), image<T>(a.out[0]), rows_, c_, to_);
     } else {
-      simd<T>().input_gradient(image<T>(a.in[0]), image<T>(a.in[1]), line, image<T>(a.out[0]),
-                               rows_, c_, to_);
+      channel_simd<T>().input_gradient(image<T>(a.in[0]), image<T>(a.in[1]), line,
+                                       image<T>(a.out[0]), rows_, c_, to_);
     }
   }
 };
 
-// Calls make(T()) with the type of the images.
-template <class F>
-std::unique_ptr<Kernel> with_type(const KernelQuery& q, F make) {
-  return q.in[0].dtype == DType::bf16 ? make(uint16_t()) : make(float());
-}
-
 std::unique_ptr<Kernel> prepare_channel_sums(const KernelQuery& q) {
-  return with_type(q, [&]<class T>(T) -> std::unique_ptr<Kernel> {
+  return with_image_type(q, [&]<class T>(T) -> std::unique_ptr<Kernel> {
     return std::make_unique<ChannelSums<T>>(q);
   });
 }
 std::unique_ptr<Kernel> prepare_forward(const KernelQuery& q) {
-  return with_type(q, [&]<class T>(T) -> std::unique_ptr<Kernel> {
+  return with_image_type(q, [&]<class T>(T) -> std::unique_ptr<Kernel> {
     const auto s = settings<BatchNorm>(q);
     if (s.add) return std::make_unique<AddRelu<T>>(q);
     if (s.relu) return std::make_unique<Forward<T, true>>(q);
@@ -225,7 +196,7 @@ std::unique_ptr<Kernel> prepare_forward(const KernelQuery& q) {
   });
 }
 std::unique_ptr<Kernel> prepare_gradient_sums(const KernelQuery& q) {
-  return with_type(q, [&]<class T>(T) -> std::unique_ptr<Kernel> {
+  return with_image_type(q, [&]<class T>(T) -> std::unique_ptr<Kernel> {
     const auto s = settings<BatchNorm>(q);
     if (s.add) return std::make_unique<AddReluGradient<T>>(q);
     if (s.relu) return std::make_unique<GradientSums<T, true>>(q);
@@ -233,7 +204,7 @@ std::unique_ptr<Kernel> prepare_gradient_sums(const KernelQuery& q) {
   });
 }
 std::unique_ptr<Kernel> prepare_input_gradient(const KernelQuery& q) {
-  return with_type(q, [&]<class T>(T) -> std::unique_ptr<Kernel> {
+  return with_image_type(q, [&]<class T>(T) -> std::unique_ptr<Kernel> {
     const auto s = settings<BatchNorm>(q);
     if (s.add || s.relu) return std::make_unique<InputGradient<T, true>>(q);
     return std::make_unique<InputGradient<T, false>>(q);

@@ -1,5 +1,4 @@
-// The CPU implementations of activations, losses, layer norm, dropout, and operators that only move
-// elements.
+// The CPU implementations of activations, losses, dropout, and operators that only move elements.
 #include <algorithm>
 #include <cstring>
 
@@ -19,9 +18,6 @@ const ElementwiseKernels& simd() {
   return kernels;
 }
 
-float* data_or_null(const KernelArgs& a, size_t i) {
-  return i < a.in.size() ? data(a.in[i]) : nullptr;
-}
 std::string refuses(const KernelQuery& q) {
   for (const TensorDesc& d : q.in)
     if (d.dtype != DType::i32 && d.dtype != DType::u8)
@@ -202,7 +198,7 @@ std::unique_ptr<Kernel> prepare_loss(const KernelQuery& q) {
   });
 }
 
-// Softmax, log_softmax, cross entropy and layer norm.
+// Softmax, log_softmax and cross entropy.
 
 std::string refuses_softmax(const KernelQuery& q) {
   if (settings<Softmax>(q).dim != q.in[0].shape.rank() - 1)
@@ -257,29 +253,6 @@ std::unique_ptr<Kernel> prepare_cross_entropy(const KernelQuery& q) {
     });
   return call([s](const KernelArgs& a) {
     simd().cross_entropy_gradient(class_loss(a, s), data(a.out[0]));
-  });
-}
-
-std::unique_ptr<Kernel> prepare_layer_norm(const KernelQuery& q) {
-  const auto eps = static_cast<float>(settings<LayerNorm>(q).eps);
-  const size_t rows = elements(q.out[1]), columns = elements(q.in[0]) / std::max<size_t>(1, rows);
-  return call([=](const KernelArgs& a) {
-    simd().layer_norm(data(a.in[0]), data_or_null(a, 1), data_or_null(a, 2), data(a.out[0]),
-                      data(a.out[1]), data(a.out[2]), rows, columns, eps);
-  });
-}
-
-std::unique_ptr<Kernel> prepare_layer_norm_gradient(const KernelQuery& q) {
-  const size_t rows = elements(q.in[2]);
-  const size_t columns = rows > 0 ? elements(q.in[0]) / rows : elements(q.out[0]);
-  if (q.op == "layer_norm_input_gradient")
-    return call([=](const KernelArgs& a) {
-      simd().layer_norm_input_gradient(data(a.in[0]), data(a.in[1]), data(a.in[2]), data(a.in[3]),
-                                       data_or_null(a, 4), data(a.out[0]), rows, columns);
-    });
-  return call([=](const KernelArgs& a) {
-    simd().layer_norm_weight_gradient(data(a.in[0]), data(a.in[1]), data(a.in[2]), data(a.in[3]),
-                                      data(a.out[0]), data(a.out[1]), rows, columns);
   });
 }
 
@@ -443,11 +416,6 @@ std::vector<KernelType> elementwise_kernels() {
                    .name = isa,
                    .refuses = refuses_cross_entropy,
                    .prepare = prepare_cross_entropy});
-  out.push_back(
-      {.op = "layer_norm", .name = isa, .refuses = refuses, .prepare = prepare_layer_norm});
-  for (std::string_view op : {"layer_norm_input_gradient", "layer_norm_weight_gradient"})
-    out.push_back(
-        {.op = op, .name = isa, .refuses = refuses, .prepare = prepare_layer_norm_gradient});
   for (std::string_view op : {"dropout", "dropout_gradient"})
     out.push_back({.op = op, .name = isa, .refuses = refuses_dropout, .prepare = prepare_dropout});
   out.push_back({.op = "masked", .name = isa, .refuses = refuses, .prepare = prepare_masked});

@@ -1,6 +1,4 @@
-// The CPU implementations of element-wise products, gated linear units and RMS norm.
-#include <algorithm>
-
+// The CPU implementations of element-wise products and gated linear units.
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/elementwise.h"
 #include "backend/cpu/support.h"
@@ -65,41 +63,12 @@ std::unique_ptr<Kernel> prepare_glu_gradient(const KernelQuery& q) {
   });
 }
 
-std::unique_ptr<Kernel> prepare_rms_norm(const KernelQuery& q) {
-  const auto eps = static_cast<float>(settings<RmsNorm>(q).eps);
-  const size_t rows = elements(q.out[1]), columns = elements(q.in[0]) / std::max<size_t>(1, rows);
-  return call([=](const KernelArgs& a) {
-    gated_simd().rms_norm(data(a.in[0]), a.in.size() > 1 ? data(a.in[1]) : nullptr, data(a.out[0]),
-                          data(a.out[1]), rows, columns, eps);
-  });
-}
-
-std::unique_ptr<Kernel> prepare_rms_norm_gradient(const KernelQuery& q) {
-  const size_t rows = elements(q.in[2]);
-  const size_t columns = rows > 0 ? elements(q.in[0]) / rows : elements(q.out[0]);
-  if (q.op == "rms_norm_input_gradient")
-    return call([=](const KernelArgs& a) {
-      gated_simd().rms_norm_input_gradient(data(a.in[0]), data(a.in[1]), data(a.in[2]),
-                                           a.in.size() > 3 ? data(a.in[3]) : nullptr,
-                                           data(a.out[0]), rows, columns);
-    });
-  return call([=](const KernelArgs& a) {
-    gated_simd().rms_norm_weight_gradient(data(a.in[0]), data(a.in[1]), data(a.in[2]),
-                                          data(a.out[0]), rows, columns);
-  });
-}
-
 }  // namespace
 
 std::vector<KernelType> gated_kernels() {
   using Prepare = std::unique_ptr<Kernel> (*)(const KernelQuery&);
   const std::pair<std::string_view, Prepare> rows[] = {
-      {"multiply", prepare_multiply},
-      {"glu", prepare_glu},
-      {"glu_gradient", prepare_glu_gradient},
-      {"rms_norm", prepare_rms_norm},
-      {"rms_norm_input_gradient", prepare_rms_norm_gradient},
-      {"rms_norm_weight_gradient", prepare_rms_norm_gradient}};
+      {"multiply", prepare_multiply}, {"glu", prepare_glu}, {"glu_gradient", prepare_glu_gradient}};
   std::vector<KernelType> out;
   for (const auto& [op, prepare] : rows)
     out.push_back({.op = op,

@@ -21,6 +21,7 @@ std::span<const KernelType> reference_kernels();  // the reference implementatio
 std::vector<KernelType> linear_kernels(Bf16Products products);
 std::vector<KernelType> attention_kernels(Bf16Products products);
 std::vector<KernelType> batch_norm_kernels();
+std::vector<KernelType> row_norm_kernels();
 std::vector<KernelType> half_kernels();
 std::vector<KernelType> elementwise_kernels();
 std::vector<KernelType> gated_kernels();

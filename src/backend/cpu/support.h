@@ -15,6 +15,10 @@
 namespace dpt {
 
 inline float* data(const TensorView& v) { return reinterpret_cast<float*>(v.data); }
+// Input i, or null if there are fewer inputs.
+inline float* data_or_null(const KernelArgs& a, size_t i) {
+  return i < a.in.size() ? data(a.in[i]) : nullptr;
+}
 inline size_t elements(const TensorDesc& d) { return static_cast<size_t>(d.shape.elements()); }
 
 // An operator's settings, or their defaults if the query has none.

@@ -65,6 +65,12 @@ void with_type_of(const TensorView& v, F f) {
   with_real(v.desc.dtype, [&](auto* null) { f(std::remove_pointer_t<decltype(null)>{}); });
 }
 
+// Input i, or nothing if there are fewer inputs.
+template <class T>
+std::span<const T> optional_input(const KernelArgs& args, size_t i) {
+  return args.in.size() > i ? args.in[i].as<const T>() : std::span<const T>{};
+}
+
 // y[i] = f(a[i]) or f(a[i], b[i]), computed in double.
 template <class F>
 void map(const KernelArgs& args, F f) {

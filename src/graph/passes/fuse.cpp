@@ -6,6 +6,7 @@
 
 #include "base/half.h"
 #include "graph/attrs.h"
+#include "graph/norm_rows.h"
 #include "graph/operator.h"
 #include "graph/passes/uses.h"
 
@@ -33,14 +34,6 @@ struct Operators {
                      &max_pool_gradient = op("max_pool_gradient"), &moments = op("moments"),
                      &relu = op("relu"), &relu_gradient = op("relu_gradient"),
                      &sum_rows = op("sum_rows"), &update_running = op("update_running");
-  // {input gradient, weight gradient, both}
-  struct Norm {
-    const OperatorType &input, &weight, &both;
-  };
-  Norm norms[2] = {{op("layer_norm_input_gradient"), op("layer_norm_weight_gradient"),
-                    op("layer_norm_backward")},
-                   {op("group_norm_input_gradient"), op("group_norm_weight_gradient"),
-                    op("group_norm_backward")}};
 };
 const Operators& ops() {
   static const Operators operators;
@@ -212,17 +205,18 @@ class Fusion {
   // Fuses the gradients of a layer or group norm's input and weights.
   void norm_backward(size_t node) {
     GraphNode& n = graph_.nodes[node];
-    for (const Operators::Norm& norm : ops().norms) {
-      if (n.op != &norm.input || n.in.size() < 5) continue;
-      const size_t weight = reader(n.in[2], norm.weight);
-      if (weight == kNoNode || graph_.nodes[weight].part != graph_.nodes[node].part ||
-          !std::equal(n.in.begin(), n.in.begin() + 4, graph_.nodes[weight].in.begin()))
-        return;
-      const std::vector<ValueId>& weights = graph_.nodes[weight].out;
-      n.op = &norm.both;
-      n.out.insert(n.out.end(), weights.begin(), weights.end());
-      dropped_[weight] = true;
-    }
+    const auto* s = std::any_cast<RowNorm>(&n.attrs);
+    if (s == nullptr) return;
+    const RowNormNames& names = names_of(*s);
+    if (names.backward.empty() || n.op->name != names.input_gradient || n.in.size() < 5) return;
+    const size_t weight = reader(n.in[2], op(names.weight_gradient));
+    if (weight == kNoNode || graph_.nodes[weight].part != n.part ||
+        !std::equal(n.in.begin(), n.in.begin() + 4, graph_.nodes[weight].in.begin()))
+      return;
+    const std::vector<ValueId>& weights = graph_.nodes[weight].out;
+    n.op = &op(names.backward);
+    n.out.insert(n.out.end(), weights.begin(), weights.end());
+    dropped_[weight] = true;
   }
 
   void sum_of_gradients(size_t node) {

@@ -91,8 +91,9 @@ bool keeps_format(const GraphNode& n, const Shape& x) {
   if (x.rank() != 4) return false;
   if (const auto* pad = std::any_cast<Pad>(&n.attrs); pad && name == "pad_inside")
     return pad->mode != Pad::Mode::circular;
-  if (const auto* norm = std::any_cast<GroupNorm>(&n.attrs)) return norm->groups != x[1];
-  return n.op->layouts == Layouts::images || name == "concat" || name == "rms_norm";
+  if (const auto* norm = std::any_cast<RowNorm>(&n.attrs))
+    return norm->groups > 0 ? norm->groups != x[1] : !norm->center;
+  return n.op->layouts == Layouts::images || name == "concat";
 }
 
 }  // namespace

@@ -54,16 +54,20 @@ struct BatchNormLayer {
   static KeyTable<BatchNormLayer> keys() {
     using L = BatchNormLayer;
     return KeyTable<L>()
-        .optional("eps", &L::eps, "small number added to the variance", kNormEpsilon)
+        .optional("eps", &L::eps, "small number added to the variance", kNotNegative)
         .optional(
             "momentum", &L::momentum,
             "weight of a new batch in the running statistics; none: all batches count equally",
-            kProbability)
+            kNotNegative)
         .optional("affine", &L::affine, "whether each channel has a learned scale and offset")
         .optional("bias", &L::bias, "whether a learned bias is added")
         .optional("track_running_stats", &L::track_running_stats,
                   "whether running statistics are kept for evaluation; false: evaluation uses "
                   "the batch's own");
+  }
+
+  static void check(const BatchNormLayer& c, const Owner& owner, Diagnostics& d) {
+    check_epsilon(c.eps, owner, d);
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {

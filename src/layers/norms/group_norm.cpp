@@ -1,14 +1,12 @@
 // group_norm (Wu and He, 2018): (x - mean) / sqrt(variance + eps) over groups of a sample's
 // channels, then scaled and shifted for each channel; [N, C, ...]. The variance is biased.
-#include "base/fail.h"
-#include "formats/python_call.h"
-#include "graph/attrs.h"
 #include "layers/layer.h"
+#include "layers/norms/row_norm.h"
 
 namespace dpt::layers {
 namespace {
 
-struct GroupNormLayer {
+struct GroupNorm {
   static constexpr bool kNorm = true;
   static constexpr Usage kUsage{
       "torch.nn.GroupNorm",
@@ -19,14 +17,14 @@ struct GroupNormLayer {
   double eps = 1e-5;
   bool affine = true, bias = true;
 
-  static KeyTable<GroupNormLayer> keys() {
-    return KeyTable<GroupNormLayer>()
-        .required("num_groups", &GroupNormLayer::num_groups,
+  static KeyTable<GroupNorm> keys() {
+    return KeyTable<GroupNorm>()
+        .required("num_groups", &GroupNorm::num_groups,
                   "number of groups; each is normalized separately", kSize)
-        .optional("eps", &GroupNormLayer::eps, "small number added to the variance", kNotNegative)
-        .optional("affine", &GroupNormLayer::affine,
+        .optional("eps", &GroupNorm::eps, "small number added to the variance", kNotNegative)
+        .optional("affine", &GroupNorm::affine,
                   "whether each channel has a learned scale and offset")
-        .optional("bias", &GroupNormLayer::bias, "whether a learned bias is added");
+        .optional("bias", &GroupNorm::bias, "whether a learned bias is added");
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
@@ -36,12 +34,7 @@ struct GroupNormLayer {
     if (shape[1] % num_groups != 0)
       fail(Fault::spec, "group_norm: the {} channels of {} cannot be divided evenly into {} groups",
            shape[1], shape.str(), num_groups);
-    std::vector<ValueId> inputs = {x};
-    if (affine) {
-      inputs.push_back(g.parameter("weight", {shape[1]}, {.a = 1}));
-      if (bias) inputs.push_back(g.parameter("bias", {shape[1]}, {.a = 0}));
-    }
-    return g.apply("group_norm", inputs, GroupNorm{num_groups, eps});
+    return row_norm(g, x, {.groups = num_groups, .eps = eps}, affine, bias);
   }
 
   std::string torch(const Shape& x) const {
@@ -58,7 +51,7 @@ struct GroupNormLayer {
 }  // namespace
 
 LayerType group_norm() {
-  return layer_type<GroupNormLayer>("group_norm", "Normalizes groups of channels of each sample.");
+  return layer_type<GroupNorm>("group_norm", "Normalizes groups of channels of each sample.");
 }
 
 }  // namespace dpt::layers

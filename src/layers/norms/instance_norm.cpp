@@ -1,11 +1,9 @@
 // instance_norm (Ulyanov et al., 2016): (x - mean) / sqrt(variance + eps) over each channel of each
 // sample, [N, C, ...], in training and in evaluation. Same as PyTorch's InstanceNorm without
 // running statistics. The variance is biased.
-#include "base/fail.h"
-#include "formats/python_call.h"
-#include "graph/attrs.h"
 #include "layers/layer.h"
 #include "layers/norms/norm_epsilon.h"
+#include "layers/norms/row_norm.h"
 
 namespace dpt::layers {
 namespace {
@@ -22,10 +20,14 @@ struct InstanceNorm {
 
   static KeyTable<InstanceNorm> keys() {
     return KeyTable<InstanceNorm>()
-        .optional("eps", &InstanceNorm::eps, "small number added to the variance", kNormEpsilon)
+        .optional("eps", &InstanceNorm::eps, "small number added to the variance", kNotNegative)
         .optional("affine", &InstanceNorm::affine,
                   "whether each channel has a learned scale and offset")
         .optional("bias", &InstanceNorm::bias, "whether a learned bias is added");
+  }
+
+  static void check(const InstanceNorm& c, const Owner& owner, Diagnostics& d) {
+    check_epsilon(c.eps, owner, d);
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
@@ -39,12 +41,7 @@ struct InstanceNorm {
            "instance_norm: each channel of {} has one element, so it has no variance; use "
            "layer_norm or group_norm",
            shape.str());
-    std::vector<ValueId> inputs = {x};
-    if (affine) {
-      inputs.push_back(g.parameter("weight", {shape[1]}, {.a = 1}));
-      if (bias) inputs.push_back(g.parameter("bias", {shape[1]}, {.a = 0}));
-    }
-    return g.apply("group_norm", inputs, GroupNorm{shape[1], eps});
+    return row_norm(g, x, {.groups = shape[1], .eps = eps}, affine, bias);
   }
 
   std::string torch(const Shape& x) const {

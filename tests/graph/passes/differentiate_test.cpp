@@ -171,7 +171,7 @@ TEST_CASE("a whole model's gradients agree with central differences") {
   const ValueId drop = b.apply("drop", "dropout", {h}, Dropout{.p = 0.3, .key = 1});
   b.g.enter("norm", {});
   const ValueId w = b.g.parameter("weight", {6}, {}), bias = b.g.parameter("bias", {6}, {});
-  const ValueId normed = b.g.apply("layer_norm", {drop, w, bias}, LayerNorm{});
+  const ValueId normed = b.g.apply("layer_norm", {drop, w, bias}, RowNorm{});
   b.finish(b.linear("lin2", b.apply("sum", "add", {normed, h}), 3));
 
   // The same graph in double.

@@ -28,6 +28,11 @@ TEST_CASE("batch_norm1d sums over the shards in training and keeps statistics fo
         "0.batch_norm f32[4, 3] = batch_norm(input, 0.moments, 0.weight)\n");
   CHECK(torch_layer("model: [{batch_norm1d: {eps: 0.001, momentum: null, affine: false}}]",
                     {2, 4, 5}) == "nn.BatchNorm1d(4, eps=0.001, momentum=None, affine=False)");
+  // PyTorch takes any eps and momentum; only `batch_norm1d: 4` is mistaken for channels.
+  CHECK(torch_layer("model: [{batch_norm1d: {eps: 1.5, momentum: 2}}]", {2, 4}) ==
+        "nn.BatchNorm1d(4, eps=1.5, momentum=2.0)");
+  CHECK(complaint(lowered("model: [{batch_norm1d: 4}]", real({2, 4})))
+            .find("the number of channels is inferred") != std::string::npos);
   CHECK(complaint(lowered("model: [{batch_norm1d: }]", real({2, 4, 5, 6}))) ==
         "error: batch_norm1d takes [N, C] or [N, C, L], not [2, 4, 5, 6]; for images use "
         "batch_norm2d");

@@ -11,7 +11,7 @@ TEST_CASE("instance_norm makes each channel a group") {
       build_graph(text.spec, {.input = real({2, 4, 5, 3}), .loss = false, .differentiate = false},
                   text.diagnostics);
   CHECK(graph.str() == "0.group_norm f32[2, 4, 5, 3] = group_norm(input, 0.weight, 0.bias)\n");
-  const auto& s = std::any_cast<const GroupNorm&>(graph.nodes.at(0).attrs);
+  const auto& s = std::any_cast<const RowNorm&>(graph.nodes.at(0).attrs);
   CHECK(s.groups == 4);
   CHECK(s.eps == 0.1);
 }
@@ -20,6 +20,8 @@ TEST_CASE("instance_norm as PyTorch has a name for each number of extents") {
   CHECK(torch_layer("model: [instance_norm]", {2, 4, 5}) == "nn.InstanceNorm1d(4)");
   CHECK(torch_layer("model: [{instance_norm: {eps: 0.1, affine: true}}]", {2, 4, 5, 3}) ==
         "nn.InstanceNorm2d(4, eps=0.1, affine=True)");
+  CHECK(torch_layer("model: [{instance_norm: {eps: 2}}]", {2, 4, 5}) ==
+        "nn.InstanceNorm1d(4, eps=2.0)");
 }
 
 TEST_CASE("instance_norm needs several elements in a channel") {

@@ -19,7 +19,7 @@ TEST_CASE("layer_norm over several extents, starting as 1 and 0") {
   const Graph graph =
       build_graph(text.spec, {.input = real({2, 3, 4}), .loss = false, .differentiate = false},
                   text.diagnostics);
-  const auto& settings = std::any_cast<const LayerNorm&>(graph.nodes.at(0).attrs);
+  const auto& settings = std::any_cast<const RowNorm&>(graph.nodes.at(0).attrs);
   CHECK(settings.dims == 2);
   CHECK(settings.eps == 0.1);
   const Value &w = graph[graph.parameters[0]], &b = graph[graph.parameters[1]];

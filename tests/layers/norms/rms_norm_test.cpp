@@ -20,7 +20,7 @@ TEST_CASE("rms_norm's eps is float32's precision unless it is given") {
                     text.diagnostics);
     REQUIRE_MESSAGE(text.diagnostics.ok(), text.diagnostics.render());
     CHECK(graph[graph.parameters.at(0)].init.a == 1);
-    return std::any_cast<const RmsNorm&>(graph.nodes.at(0).attrs).eps;
+    return std::any_cast<const RowNorm&>(graph.nodes.at(0).attrs).eps;
   };
   CHECK(eps("rms_norm") == 0x1p-23);
   CHECK(eps("{rms_norm: {eps: 0.1}}") == 0.1);

@@ -53,6 +53,18 @@ struct ClassLossArgs {
   float factor;  // factor of the gradient: 1 / divisor
 };
 
+// w and b [columns] may be null. mean [rows], null: it is 0 (RMS norm).
+struct RowNormArgs {
+  const float *x, *w, *b;
+  float *y, *mean, *rstd;
+  size_t rows, columns;
+  float eps;
+};
+struct RowNormGradient {
+  const float *dy, *x, *mean, *rstd, *w;
+  size_t rows, columns;
+};
+
 inline constexpr int kActivations = formula::Activations::kSize;
 
 // T: float, or uint16_t for numbers of bf16 in 16 bits, to which results are rounded.
@@ -97,22 +109,10 @@ struct ElementwiseKernels : ActivationsOf<float> {
   double (*cross_entropy)(const ClassLossArgs& args);  // returns the sum of the terms
   void (*cross_entropy_gradient)(const ClassLossArgs& args, float* dx);
 
-  // Formulas: graph/operators/norms/layer_norm.cpp. w and b [columns] may be null.
-  void (*layer_norm)(const float* x, const float* w, const float* b, float* y, float* mean,
-                     float* rstd, size_t rows, size_t columns, float eps);
-  void (*layer_norm_input_gradient)(const float* dy, const float* x, const float* mean,
-                                    const float* rstd, const float* w, float* dx, size_t rows,
-                                    size_t columns);
-  void (*layer_norm_weight_gradient)(const float* dy, const float* x, const float* mean,
-                                     const float* rstd, float* dw, float* db, size_t rows,
-                                     size_t columns);
-  // Formulas: graph/operators/norms/rms_norm.cpp. w [columns] may be null.
-  void (*rms_norm)(const float* x, const float* w, float* y, float* rstd, size_t rows,
-                   size_t columns, float eps);
-  void (*rms_norm_input_gradient)(const float* dy, const float* x, const float* rstd,
-                                  const float* w, float* dx, size_t rows, size_t columns);
-  void (*rms_norm_weight_gradient)(const float* dy, const float* x, const float* rstd, float* dw,
-                                   size_t rows, size_t columns);
+  // Norms of the columns of x [rows, columns]; graph/operators/norms/row_norm.cpp.
+  void (*row_norm)(const RowNormArgs& args);
+  void (*row_norm_input_gradient)(const RowNormGradient& args, float* dx);
+  void (*row_norm_weight_gradient)(const RowNormGradient& args, float* dw, float* db);
 };
 
 // REQUIRES: this CPU has the instruction set.
@@ -122,6 +122,6 @@ DPT_FOR_EACH_ISA(void add_activations(ElementwiseKernels& kernels))
 DPT_FOR_EACH_ISA(void add_point_losses(ElementwiseKernels& kernels))
 DPT_FOR_EACH_ISA(void add_dropout(ElementwiseKernels& kernels))
 DPT_FOR_EACH_ISA(void add_softmax(ElementwiseKernels& kernels))
-DPT_FOR_EACH_ISA(void add_layer_norm(ElementwiseKernels& kernels))
+DPT_FOR_EACH_ISA(void add_row_norm(ElementwiseKernels& kernels))
 
 }  // namespace dpt

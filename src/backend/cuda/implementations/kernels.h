@@ -21,7 +21,7 @@ std::vector<KernelType> image_rows();
 std::vector<KernelType> pool_rows();
 std::vector<KernelType> batch_norm_rows();
 std::vector<KernelType> norm_rows();
-std::vector<KernelType> group_norm_rows();
+std::vector<KernelType> row_norm_rows();
 std::vector<KernelType> attention_rows();
 std::vector<KernelType> loss_rows();
 std::vector<KernelType> vector_loss_rows();

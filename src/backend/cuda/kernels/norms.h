@@ -1,10 +1,11 @@
-// Batch normalization and its fused forms, group and layer normalization. Statistics are in double.
-// Formulas: graph/operators/norms/batch_norm.cpp, group_norm.cpp, layer_norm.cpp.
+// Batch normalization and its fused forms, and norms of rows. Statistics are in double. Formulas:
+// graph/operators/norms/batch_norm.cpp, row_norm.cpp.
 #pragma once
 
 #include "backend/cuda/kernels/running_statistics.h"
 #include "backend/cuda/kernels/sums.h"
 #include "graph/formulas/activation.h"
+#include "graph/formulas/norm_rows.h"
 
 namespace dpt::cuda {
 
@@ -221,30 +222,11 @@ struct AffineGradient {
   }
 };
 
-// What group norm normalizes together: element e of group r = sample * groups + group. Layer norm
-// is the case of one group and one position, with all elements as channels.
-struct Groups {
-  int64_t samples, groups, channels, positions;  // channels: of one group; positions: positions
-  bool last;                                     // channels_last
-  DPT_HOST_DEVICE int64_t rows() const { return samples * groups; }
-  DPT_HOST_DEVICE int64_t width() const { return channels * positions; }
-  DPT_HOST_DEVICE int64_t elements() const { return rows() * width(); }
-  DPT_HOST_DEVICE int64_t parameters() const { return groups * channels; }
-  DPT_HOST_DEVICE int64_t channel(int64_t r, int64_t e) const {
-    return r % groups * channels + (last ? e % channels : e / positions);
-  }
-  DPT_HOST_DEVICE int64_t at(int64_t r, int64_t e) const {
-    if (!last) return r * width() + e;
-    const int64_t sample = r / groups;
-    return (sample * positions + e / channels) * parameters() + channel(r, e);
-  }
-};
-
-// A block computes one group. RMS norm, which subtracts no mean, has no `mean`.
+// Norms of rows; a block computes one row. RMS norm, which subtracts no mean, has no `mean`.
 template <class T>
-struct GroupNormalise {
+struct RowNormalise {
   static constexpr int kThreads = 256;
-  Groups g;
+  formula::NormRows g;
   const T* x;
   const float *w, *b;
   T* y;
@@ -255,17 +237,17 @@ struct GroupNormalise {
   };
   template <class Visitor>
   void touches(Visitor& v, int64_t) const {
-    v.reads(x, g.elements());
-    if (w) v.reads(w, g.parameters());
-    if (b) v.reads(b, g.parameters());
-    v.writes(y, g.elements());
-    if (mean) v.writes(mean, g.rows());
-    v.writes(rstd, g.rows());
+    v.reads(x, elements_of(g));
+    if (w) v.reads(w, weights_of(g));
+    if (b) v.reads(b, weights_of(g));
+    v.writes(y, elements_of(g));
+    if (mean) v.writes(mean, rows_of(g));
+    v.writes(rstd, rows_of(g));
   }
   template <class Block>
   DPT_HOST_DEVICE void operator()(Block& block) const {
-    const int64_t r = block.index(), width = g.width();
-    const auto value = [&](int64_t e) { return static_cast<double>(number(x[g.at(r, e)])); };
+    const int64_t r = block.index(), width = width_of(g);
+    const auto value = [&](int64_t e) { return static_cast<double>(number(x[index_of(g, r, e)])); };
     block.phase([&](int t, Shared& s) {
       s.sum[t] = 0;
       for (int64_t e = t; e < width; e += kThreads) s.sum[t] += value(e);
@@ -288,9 +270,10 @@ struct GroupNormalise {
     });
     block.phase([&](int t, Shared& s) {
       for (int64_t e = t; e < width; e += kThreads) {
-        const int64_t c = g.channel(r, e);
-        put(y[g.at(r, e)], (value(e) - s.mean) * s.rstd * (w ? static_cast<double>(w[c]) : 1) +
-                               (b ? static_cast<double>(b[c]) : 0));
+        const int64_t c = channel_of(g, r, e);
+        put(y[index_of(g, r, e)],
+            (value(e) - s.mean) * s.rstd * (w ? static_cast<double>(w[c]) : 1) +
+                (b ? static_cast<double>(b[c]) : 0));
       }
     });
   }
@@ -299,9 +282,9 @@ struct GroupNormalise {
 // dx = rstd * (g - mean(g) - h * mean(g * h)) with g = dy * w and h the normalized x. Without
 // `mean` (RMS norm): rstd * (g - h * mean(g * h)).
 template <class T>
-struct GroupGradient {
+struct RowNormGradient {
   static constexpr int kThreads = 256;
-  Groups g;
+  formula::NormRows g;
   const T *dy, *x;
   const float *mean, *rstd, *w;
   T* dx;
@@ -310,22 +293,24 @@ struct GroupGradient {
   };
   template <class Visitor>
   void touches(Visitor& v, int64_t) const {
-    v.reads(dy, g.elements());
-    v.reads(x, g.elements());
-    if (mean) v.reads(mean, g.rows());
-    v.reads(rstd, g.rows());
-    if (w) v.reads(w, g.parameters());
-    v.writes(dx, g.elements());
+    v.reads(dy, elements_of(g));
+    v.reads(x, elements_of(g));
+    if (mean) v.reads(mean, rows_of(g));
+    v.reads(rstd, rows_of(g));
+    if (w) v.reads(w, weights_of(g));
+    v.writes(dx, elements_of(g));
   }
   template <class Block>
   DPT_HOST_DEVICE void operator()(Block& block) const {
-    const int64_t r = block.index(), width = g.width();
+    const int64_t r = block.index(), width = width_of(g);
     const double m = mean ? static_cast<double>(mean[r]) : 0, rs = static_cast<double>(rstd[r]);
     const auto up = [&](int64_t e) {
-      return static_cast<double>(number(dy[g.at(r, e)])) *
-             (w ? static_cast<double>(w[g.channel(r, e)]) : 1);
+      return static_cast<double>(number(dy[index_of(g, r, e)])) *
+             (w ? static_cast<double>(w[channel_of(g, r, e)]) : 1);
     };
-    const auto h = [&](int64_t e) { return (static_cast<double>(number(x[g.at(r, e)])) - m) * rs; };
+    const auto h = [&](int64_t e) {
+      return (static_cast<double>(number(x[index_of(g, r, e)])) - m) * rs;
+    };
     block.phase([&](int t, Shared& s) {
       s.sum[t] = s.along[t] = 0;
       for (int64_t e = t; e < width; e += kThreads) {
@@ -338,67 +323,46 @@ struct GroupGradient {
     block.phase([&](int t, Shared& s) {
       const double n = static_cast<double>(width), shift = mean ? s.sum[0] / n : 0;
       for (int64_t e = t; e < width; e += kThreads)
-        put(dx[g.at(r, e)], rs * (up(e) - shift - h(e) * s.along[0] / n));
+        put(dx[index_of(g, r, e)], rs * (up(e) - shift - h(e) * s.along[0] / n));
     });
   }
 };
 
-// Sums of dy * normalized x and of dy by channel, over samples and positions.
-template <class T>
-struct GroupWeightTerms {
-  static constexpr int kTerms = 2;
-  Groups g;
+// Sums of dy * normalized x and, with kCenter, of dy by channel, over samples and positions.
+template <class T, bool kCenter>
+struct RowNormWeightTerms {
+  static constexpr int kTerms = kCenter ? 2 : 1;
+  formula::NormRows g;
   const T *dy, *x;
   const float *mean, *rstd;
   template <class Visitor>
   void touches(Visitor& v) const {
-    v.reads(dy, g.elements());
-    v.reads(x, g.elements());
-    v.reads(mean, g.rows());
-    v.reads(rstd, g.rows());
+    v.reads(dy, elements_of(g));
+    v.reads(x, elements_of(g));
+    if (mean) v.reads(mean, rows_of(g));
+    v.reads(rstd, rows_of(g));
   }
   // row: sample * positions + position.
-  DPT_HOST_DEVICE void operator()(int64_t row, int64_t c, double (&term)[2]) const {
+  DPT_HOST_DEVICE void operator()(int64_t row, int64_t c, double (&term)[kTerms]) const {
     const int64_t sample = row / g.positions, position = row % g.positions;
     const int64_t i =
-        g.last ? row * g.parameters() + c : (sample * g.parameters() + c) * g.positions + position;
+        g.last ? row * weights_of(g) + c : (sample * weights_of(g) + c) * g.positions + position;
     const int64_t r = sample * g.groups + c / g.channels;
     const double d = static_cast<double>(number(dy[i]));
-    term[0] = d * (static_cast<double>(number(x[i])) - static_cast<double>(mean[r])) *
-              static_cast<double>(rstd[r]);
-    term[1] = d;
+    const double m = kCenter ? static_cast<double>(mean[r]) : 0;
+    term[0] = d * (static_cast<double>(number(x[i])) - m) * static_cast<double>(rstd[r]);
+    if constexpr (kCenter) term[1] = d;
   }
 };
 
-// RMS norm: sums of dy * normalized x by column of [rows, columns].
-template <class T>
-struct RmsWeightTerms {
-  static constexpr int kTerms = 1;
-  int64_t rows, columns;
-  const T *dy, *x;
-  const float* rstd;
-  template <class Visitor>
-  void touches(Visitor& v) const {
-    v.reads(dy, rows * columns);
-    v.reads(x, rows * columns);
-    v.reads(rstd, rows);
-  }
-  DPT_HOST_DEVICE void operator()(int64_t row, int64_t c, double (&term)[1]) const {
-    const int64_t i = row * columns + c;
-    term[0] = static_cast<double>(number(dy[i])) * static_cast<double>(number(x[i])) *
-              static_cast<double>(rstd[row]);
-  }
-};
-
-using NormKernels =
-    KernelList<Moments, SavedMoments, SingleMoments, RunningMoments, UpdateRunning, DeferRunning,
-               AffineGradient, ColumnSums<MomentTerms<float>>, ColumnSums<MomentTerms<Bf16>>,
-               ColumnSums<MomentTerms<F16>>, ColumnSums<GradientTerms<float>>,
-               ColumnSums<GradientTerms<Bf16>>, ColumnSums<GradientTerms<F16>>,
-               ColumnSums<ResidualTerms<float>>, ColumnSums<ResidualTerms<Bf16>>,
-               ColumnSums<ResidualTerms<F16>>, Normalise<float>, Normalise<Bf16>, Normalise<F16>,
-               NormaliseGradient<float>, NormaliseGradient<Bf16>, NormaliseGradient<F16>,
-               GroupNormalise<float>, GroupGradient<float>, ColumnSums<GroupWeightTerms<float>>,
-               ColumnSums<RmsWeightTerms<float>>>;
+using NormKernels = KernelList<
+    Moments, SavedMoments, SingleMoments, RunningMoments, UpdateRunning, DeferRunning,
+    AffineGradient, ColumnSums<MomentTerms<float>>, ColumnSums<MomentTerms<Bf16>>,
+    ColumnSums<MomentTerms<F16>>, ColumnSums<GradientTerms<float>>, ColumnSums<GradientTerms<Bf16>>,
+    ColumnSums<GradientTerms<F16>>, ColumnSums<ResidualTerms<float>>,
+    ColumnSums<ResidualTerms<Bf16>>, ColumnSums<ResidualTerms<F16>>, Normalise<float>,
+    Normalise<Bf16>, Normalise<F16>, NormaliseGradient<float>, NormaliseGradient<Bf16>,
+    NormaliseGradient<F16>, RowNormalise<float>, RowNormGradient<float>,
+    ColumnSums<RowNormWeightTerms<float, true>>, ColumnSums<RowNormWeightTerms<float, false>>>;
 
 }  // namespace dpt::cuda

@@ -65,11 +65,6 @@ inline double elements_of_channel(const TensorView& x) {
          static_cast<double>(std::max<int64_t>(1, channels_of(x.desc)));
 }
 
-template <class T>
-std::span<const T> optional_input(const KernelArgs& args, size_t i) {
-  return args.in.size() > i ? args.in[i].as<const T>() : std::span<const T>{};
-}
-
 // (x - mean[c]) * rstd[c] * w[c] + b[c], computed in double and rounded once.
 template <class T>
 class Normalisation {

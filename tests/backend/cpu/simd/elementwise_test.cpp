@@ -1,6 +1,7 @@
 // Every instruction set's functions against the C library in double, over dense grids of numbers.
 #include "backend/cpu/simd/elementwise.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -183,6 +184,41 @@ TEST_CASE("nothing is read or written behind the end") {
       for (size_t i = n; i < y.size(); ++i) CHECK(y[i] == -7);
     }
   }
+}
+
+TEST_CASE("norms of rows are close to sums in double, on every instruction set") {
+  Numbers numbers(11);
+  constexpr size_t kRows = 3;
+  for (const SimdKernels* isa : isas_of_this_cpu())
+    for (const size_t columns : {7, 16, 33, 1024, 1025, 5000})
+      for (const bool center : {true, false}) {
+        CAPTURE(isa->name);
+        CAPTURE(columns);
+        const std::vector<float> x = numbers.reals(kRows * columns);
+        std::vector<float> y(x.size()), mean(kRows), rstd(kRows);
+        elementwise_simd(isa->isa).row_norm({.x = x.data(),
+                                             .w = nullptr,
+                                             .b = nullptr,
+                                             .y = y.data(),
+                                             .mean = center ? mean.data() : nullptr,
+                                             .rstd = rstd.data(),
+                                             .rows = kRows,
+                                             .columns = columns,
+                                             .eps = 1e-5F});
+        const auto n = static_cast<double>(columns);
+        for (size_t r = 0; r < kRows; ++r) {
+          const float* row = x.data() + r * columns;
+          double m = 0, squares = 0;
+          for (size_t i = 0; i < columns; ++i) m += center ? double{row[i]} / n : 0;
+          for (size_t i = 0; i < columns; ++i)
+            squares += (double{row[i]} - m) * (double{row[i]} - m);
+          const double s = 1 / std::sqrt(squares / n + 1e-5);
+          double most = 0;
+          for (size_t i = 0; i < columns; ++i)
+            most = std::max(most, std::abs(double{y[r * columns + i]} - (double{row[i]} - m) * s));
+          CHECK(most < 1e-6);  // some roundings of numbers of about 2
+        }
+      }
 }
 
 }  // namespace dpt
