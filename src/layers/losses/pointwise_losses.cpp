@@ -30,19 +30,24 @@ struct PointwiseLoss : F, Reduction {
     if (kRow.reduction == ReductionPlace::last) add_reduction();
     if (kRow.weight)
       out.optional("weight", &PointwiseLoss::element_weights,
-                   "weight of each element of the last dimension");
+                   "weight of each element of the last dimension, or one number for all");
     if (kRow.pos_weight)
-      out.optional("pos_weight", &PointwiseLoss::positive_weights,
-                   "weight of positive targets, for each element of the last dimension");
+      out.optional(
+          "pos_weight", &PointwiseLoss::positive_weights,
+          "weight of positive targets, for each element of the last dimension, or one number for "
+          "all");
     return out;
   }
 
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
     require_values(kRow.name, g, output, target);
     std::vector<ValueId> in = {output, target, divisor};
+    const int64_t outputs = g.shape(output).back();
     const auto add = [&](std::string_view key, const std::vector<double>& values) {
-      if (!values.empty())
-        in.push_back(weight_constant(kRow.name, key, g, values, g.shape(output).back(), "outputs"));
+      if (values.size() == 1)
+        in.push_back(g.constant(key, {1}, values));
+      else if (!values.empty())
+        in.push_back(weight_constant(kRow.name, key, g, values, outputs, "outputs"));
     };
     add("weight", element_weights);
     add("pos_weight", positive_weights);

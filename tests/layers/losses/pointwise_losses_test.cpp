@@ -105,6 +105,12 @@ TEST_CASE("bce_loss and bce_with_logits_loss weigh the outputs and the positive 
   CHECK(lowered_loss("{bce_with_logits_loss: {pos_weight: [3, 4]}}", real({4, 2}), real({4, 2})) ==
         "loss.bce_with_logits_loss f64[1] = bce_with_logits_loss(input, target, divisor, "
         "loss.pos_weight)\n");
+  const char* const one = "{bce_with_logits_loss: {pos_weight: 3}}";
+  CHECK(lowered_loss(one, real({4, 2}), real({4, 2})) ==
+        "loss.bce_with_logits_loss f64[1] = bce_with_logits_loss(input, target, divisor, "
+        "loss.pos_weight)\n");
+  CHECK(torch_loss(one) ==
+        "nn.BCEWithLogitsLoss(pos_weight=torch.tensor([3.0], dtype=torch.float32))");
 }
 
 }  // namespace dpt

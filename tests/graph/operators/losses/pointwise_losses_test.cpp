@@ -167,6 +167,13 @@ TEST_CASE("sigmoid_focal_loss is finite where the target is certain") {
   }
 }
 
+TEST_CASE("bce_with_logits_loss takes one weight of positive targets for all outputs") {
+  const std::vector<Numbers> in = {
+      {f64({1, 3}), {0, 0, 0}}, {f64({1, 3}), {1, 0, 1}}, {f64({1}), {1}}, {f64({1}), {3}}};
+  CHECK(close(run_op("bce_with_logits_loss", in, formula::BceWithLogits{.pos_weight = true}),
+              {7 * std::log(2.0)}));
+}
+
 TEST_CASE("pointwise losses refuse targets of another shape and help with classes") {
   for (const char* const op : {"mse_loss", "sigmoid_focal_loss"}) {
     CHECK(refusal(op, {f32({4, 3}), f32({4, 1}), f32({1})}) ==
