@@ -56,6 +56,11 @@ struct PointwiseLoss : F, Reduction {
       loss.weight = !element_weights.empty();
       loss.pos_weight = !positive_weights.empty();
     }
+    if constexpr (requires { loss.share; }) {
+      if (g.shape(output).rank() < 2)
+        fail(Fault::spec, "{} takes outputs [N, C], not {}", kRow.name, g.shape(output).str());
+      if (reduction == "sum") loss.share = 1 / static_cast<double>(outputs);
+    }
     return g.apply(kRow.name, in, loss);
   }
 

@@ -75,6 +75,8 @@ TEST_CASE("pointwise losses as PyTorch") {
            {"{poisson_nll_loss: {log_input: false, full: true, eps: 1.0e-6}}",
             "nn.PoissonNLLLoss(log_input=False, full=True, eps=1e-06)"},
            {"{soft_margin_loss: sum}", "nn.SoftMarginLoss(reduction=\"sum\")"},
+           {"{multilabel_soft_margin_loss: sum}", "nn.MultiLabelSoftMarginLoss(reduction=\"sum\")"},
+           {"{hinge_embedding_loss: {margin: 0.5}}", "nn.HingeEmbeddingLoss(margin=0.5)"},
            {"sigmoid_focal_loss", "SigmoidFocalLoss()"},
            {"{sigmoid_focal_loss: {alpha: -1, gamma: 1.5, reduction: sum}}",
             "SigmoidFocalLoss(alpha=-1.0, gamma=1.5, reduction=\"sum\")"},
@@ -111,6 +113,12 @@ TEST_CASE("bce_loss and bce_with_logits_loss weigh the outputs and the positive 
         "loss.pos_weight)\n");
   CHECK(torch_loss(one) ==
         "nn.BCEWithLogitsLoss(pos_weight=torch.tensor([3.0], dtype=torch.float32))");
+}
+
+TEST_CASE("multilabel_soft_margin_loss is a mean over the last dimension") {
+  const char* const sum = "{multilabel_soft_margin_loss: sum}";
+  CHECK(complaint(lowered_loss(sum, real({4}), real({4}))) ==
+        "error: multilabel_soft_margin_loss takes outputs [N, C], not [4]");
 }
 
 }  // namespace dpt

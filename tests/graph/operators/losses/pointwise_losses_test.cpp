@@ -167,6 +167,14 @@ TEST_CASE("sigmoid_focal_loss is finite where the target is certain") {
   }
 }
 
+TEST_CASE("hinge_embedding_loss is torch's, also at the margin and for other targets") {
+  const std::vector<Numbers> in = {{f64({1, 6}), {0.25, 2, 0.25, 1, 2, 0.5}},
+                                   {f64({1, 6}), {1, 1, -1, -1, -1, 0}},
+                                   {f64({1}), {1}}};
+  CHECK(close(run_op("hinge_embedding_loss", in), {0.25 + 2 + 0.75 + 1}));
+  CHECK(close(run_op("hinge_embedding_loss_gradient", in), {1, 1, -1, 0, 0, 0}));
+}
+
 TEST_CASE("bce_with_logits_loss takes one weight of positive targets for all outputs") {
   const std::vector<Numbers> in = {
       {f64({1, 3}), {0, 0, 0}}, {f64({1, 3}), {1, 0, 1}}, {f64({1}), {1}}, {f64({1}), {3}}};
