@@ -1,6 +1,7 @@
 // Attributes of operators: the structs that GraphBuilder::apply() takes as `attrs` and kernels
-// read. Those of an activation are its parameters, the struct of its formula
-// (formulas/activations/). Another operator without a struct here has no attributes.
+// read. Those of an activation and of a loss in formulas/losses/ are the struct of its formula
+// (formulas/activations/, formulas/losses/). Another operator without a struct here has no
+// attributes.
 #pragma once
 
 #include <array>
@@ -142,10 +143,6 @@ struct NllLoss {
   int dim = 1;       // dimension of the classes; target_weight ignores it
   double gamma = 0;  // factor (1 - p)^gamma of focal_loss, where p is the target's probability
 };
-struct SigmoidFocal {
-  double alpha = 0.25;  // weight of positive targets; negative: none
-  double gamma = 2;
-};
 struct Dice {
   double smooth = 1e-5;  // added to numerator and denominator
   double share = 1;      // factor of each channel's term
@@ -153,11 +150,6 @@ struct Dice {
 struct CountCorrect {
   int dim = 1;  // dimension of the classes
   int64_t ignore_index = -100;
-};
-struct GaussianNll {
-  bool log_variance = false;  // outputs are logarithms of variances
-  bool full = false;          // adds the constant log(2 pi) / 2
-  double eps = 1e-6;          // least variance
 };
 struct CosineEmbedding {
   double margin = 0;
@@ -171,22 +163,6 @@ struct Ctc {
 struct TripletMargin {
   double margin = 1, p = 2, eps = 1e-6;
   bool swap = false;
-};
-struct SmoothL1 {
-  double beta = 1;
-};
-struct Huber {
-  double delta = 1;
-};
-struct BceWithLogits {
-  bool weight = false, pos_weight = false;  // which constants follow the divisor, in this order
-};
-struct KlDiv {
-  bool log_target = false;
-};
-struct PoissonNll {
-  bool log_input = true, full = false;
-  double eps = 1e-8;  // without log_input
 };
 struct MultiMargin {
   int p = 1;  // 1 or 2

@@ -1,4 +1,5 @@
-// The registry of `loss:`. Each file in layers/losses/ holds one LossType.
+// The registry of `loss:`. Each file in layers/losses/ holds one LossType, but
+// pointwise_losses.cpp, which holds those of a table.
 //
 // Note [divisor]: a loss node returns this shard's sum of terms, divided by a divisor that is equal
 // for all shards of the global batch. So the sum over shards is the mean in every mode, even if
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "graph/builder.h"
+#include "graph/formulas/loss.h"
 #include "spec/registry_entry.h"
 
 namespace dpt {
@@ -22,14 +24,7 @@ namespace dpt {
 // two numbers for each target. targets: the sum of target_weight.
 enum class Divisor { one, samples, positions, elements, half_elements, targets };
 
-// What the outputs of a model are that a loss has trained.
-enum class OutputKind {
-  values,             // estimates of the targets
-  scores,             // softmax over the classes makes them probabilities
-  log_probabilities,  // exp makes them probabilities
-  logits,             // sigmoid makes each of them a probability
-  probabilities
-};
+using formula::OutputKind;
 
 struct LossType : RegistryEntry {
   // divisor: f32[1]. Returns f64[1]: this shard's sum of terms / divisor.

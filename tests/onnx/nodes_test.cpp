@@ -118,6 +118,8 @@ TEST_CASE("every layer, loss and optimizer has an ONNX case, or ONNX has no such
       "kl_div",
       "poisson_nll_loss",
       "soft_margin_loss",
+      "multilabel_soft_margin_loss",
+      "hinge_embedding_loss",
       "multi_margin_loss",
       "gaussian_nll_loss",
       "cosine_embedding_loss",

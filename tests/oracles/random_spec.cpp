@@ -294,7 +294,7 @@ class SpecMaker : private RandomNumbers {
       const int64_t n = classes_ > 0 ? classes_ : values_;
       model.push_back(linear(n));
       if (classes_ > 0) more_data_ += "  target_transforms: [one_hot]\n";
-      switch (between(0, classes_ > 0 ? 10 : 3)) {  // the last ones want targets of 0 and 1
+      switch (between(0, classes_ > 0 ? 12 : 3)) {  // the last ones want targets of 0 and 1
         case 0:
           loss_ = "mse_loss: {" + reduction + "}";
           break;
@@ -325,6 +325,13 @@ class SpecMaker : private RandomNumbers {
           loss_ = "sigmoid_focal_loss: {" + reduction + maybe(50, ", alpha: -1, gamma: 1.5") + "}";
           break;
         case 9:
+          loss_ = "multilabel_soft_margin_loss: {" + reduction + maybe(50, ", weight: " + list(n)) +
+                  "}";
+          break;
+        case 10:
+          loss_ = "hinge_embedding_loss: {" + reduction + maybe(50, ", margin: 0.5") + "}";
+          break;
+        case 11:
           loss_ = "sigmoid_dice_loss: {" + reduction + "}";
           break;
         default:

@@ -25,7 +25,9 @@ COPIED = ['configs', 'datasets', 'docs', 'meson.build', 'meson_options.txt', 'sc
 WORDS = [
     ('src/layers/meson.build', "layers = ['flatten'", "layers = ['tripled', 'flatten'"),
     ('src/graph/operators/meson.build', "['add', 'cast'", "['triple', 'add', 'cast'"),
-    ('src/layers/losses/meson.build', "losses = ['", "losses = ['half_square', '"),
+    ('src/graph/formulas/losses.h', '#include "graph/formulas/losses/huber.h"\n',
+     '#include "graph/formulas/losses/half_square.h"\n#include "graph/formulas/losses/huber.h"\n'),
+    ('src/graph/formulas/losses.h', 'FormulaList<Mse', 'FormulaList<HalfSquare, Mse'),
     ('src/graph/formulas/optimizers.h', '#include "graph/formulas/optimizers/sgd.h"\n',
      '#include "graph/formulas/optimizers/sgd.h"\n#include "graph/formulas/optimizers/sign.h"\n'),
     ('src/graph/formulas/optimizers.h', 'OptimizerList<Sgd', 'OptimizerList<Sign, Sgd'),

@@ -4,6 +4,7 @@
 
 #include "backend/cpu/half_kernels.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/scratch.h"
 #include "backend/cpu/simd/elementwise.h"
 #include "backend/cpu/support.h"
 #include "base/fail.h"
@@ -55,16 +56,13 @@ std::unique_ptr<Kernel> in_parts(const KernelQuery& q, size_t n, F f) {
 struct Scalars {
   float s[2] = {};
 };
-Scalars scalars(double a, double b = 0) { return {{static_cast<float>(a), static_cast<float>(b)}}; }
 
 template <class F>
 Scalars parameters_of(const KernelQuery& q) {
   Scalars out;
-  if constexpr (formula::kParametersOf < F >> 0) {
-    const F values = settings<F>(q);
-    size_t i = 0;
-    for (const auto& p : F::kParameters) out.s[i++] = static_cast<float>(values.*p.member);
-  }
+  formula::each_parameter<F>([&, values = settings<F>(q), to = out.s](const auto& p) mutable {
+    *to++ = static_cast<float>(values.*p.number);
+  });
   return out;
 }
 
@@ -102,7 +100,7 @@ std::unique_ptr<Kernel> prepare_activation_gradient(const KernelQuery& q) {
 }
 
 template <class... F>
-void add_activations(std::vector<KernelType>& out, formula::ActivationList<F...>) {
+void add_activations(std::vector<KernelType>& out, formula::FormulaList<F...>) {
   const std::string_view isa = simd_kernels().name;
   const auto add = [&]<class A>(A) {
     KernelType row{.op = A::kRow.name,
@@ -144,57 +142,72 @@ std::unique_ptr<Kernel> prepare_prelu(const KernelQuery& q) {
   });
 }
 
-// Elementwise losses.
+// Pointwise losses.
 
-struct LossRow {
-  std::string_view op, gradient;
-  PointLoss kind;
-};
-constexpr LossRow kLossRows[] = {
-    {"mse_loss", "mse_loss_gradient", PointLoss::mse},
-    {"l1_loss", "l1_loss_gradient", PointLoss::l1},
-    {"smooth_l1_loss", "smooth_l1_loss_gradient", PointLoss::smooth_l1},
-    {"huber_loss", "huber_loss_gradient", PointLoss::huber},
-    {"bce_loss", "bce_loss_gradient", PointLoss::bce},
-    {"bce_with_logits_loss", "bce_with_logits_loss_gradient", PointLoss::bce_with_logits},
-    {"kl_div", "kl_div_gradient", PointLoss::kl_div},
-    {"soft_margin_loss", "soft_margin_loss_gradient", PointLoss::soft_margin},
-    {"poisson_nll_loss", "poisson_nll_loss_gradient", PointLoss::poisson_nll},
-    {"sigmoid_focal_loss", "sigmoid_focal_loss_gradient", PointLoss::sigmoid_focal},
-};
-
-std::string refuses_loss(const KernelQuery& q) {
-  if (q.in.size() > 3) return "it takes no weights";
-  return refuses(q);
+// The weights of an input, of which there is one that is 1 if there is no such input.
+size_t weights_in(const KernelQuery& q, size_t input) {
+  return input > 0 ? std::max<size_t>(1, elements(q.in[input])) : 1;
+}
+// Writes them to `to`, and as many as a vector reads beyond them.
+PointwiseLossArgs::Weights repeated(const KernelArgs& a, size_t input, size_t size, float* to) {
+  static constexpr float kOne = 1;
+  const float* const w = input > 0 ? data(a.in[input]) : &kOne;
+  for (size_t i = 0; i < size + PointwiseLossArgs::kRepeats; ++i) to[i] = w[i % size];
+  return {.w = to, .size = size};
 }
 
+template <class F>
 std::unique_ptr<Kernel> prepare_loss(const KernelQuery& q) {
-  const auto* row = std::ranges::find_if(
-      kLossRows, [&](const LossRow& r) { return r.op == q.op || r.gradient == q.op; });
-  PointLoss kind = row->kind;
-  Scalars s;
-  if (kind == PointLoss::smooth_l1) s = scalars(settings<SmoothL1>(q).beta);
-  if (kind == PointLoss::huber) s = scalars(settings<Huber>(q).delta);
-  if (kind == PointLoss::sigmoid_focal)
-    s = scalars(settings<SigmoidFocal>(q).alpha, settings<SigmoidFocal>(q).gamma);
-  if (kind == PointLoss::kl_div && settings<KlDiv>(q).log_target)
-    kind = PointLoss::kl_div_log_target;
-  if (kind == PointLoss::poisson_nll) {
-    const auto& p = settings<PoissonNll>(q);
-    if (p.log_input)
-      kind = p.full ? PointLoss::poisson_nll_log_input_full : PointLoss::poisson_nll_log_input;
-    else
-      kind = p.full ? PointLoss::poisson_nll_full : PointLoss::poisson_nll;
-    s = scalars(p.eps);
-  }
+  const F loss = settings<F>(q);
+  const formula::LossWeights given = formula::weights_of(loss, q.in.size());
   const size_t n = elements(q.in[0]);
-  if (row->op == q.op)
-    return call([f = simd().loss[static_cast<int>(kind)], n, s](const KernelArgs& a) {
-      const double sum = f(data(a.in[0]), data(a.in[1]), n, s.s);
+  const size_t weights = weights_in(q, given.element), positive = weights_in(q, given.positive);
+  const size_t second = weights + PointwiseLossArgs::kRepeats;
+  const size_t floats = F::kRow.weight ? second + positive + PointwiseLossArgs::kRepeats : 0;
+  scratch(floats * sizeof(float));
+  const auto args = [=](const KernelArgs& a, const F& formula) {
+    PointwiseLossArgs out{.x = data(a.in[0]), .t = data(a.in[1]), .n = n, .loss = &formula};
+    auto* const memory = reinterpret_cast<float*>(scratch(floats * sizeof(float)));
+    if (F::kRow.weight) out.weight = repeated(a, given.element, weights, memory);
+    if (F::kRow.pos_weight) out.positive = repeated(a, given.positive, positive, memory + second);
+    return out;
+  };
+  constexpr int kKind = formula::kLossOf<F>;
+  if (q.op == F::kRow.name)
+    return call([=](const KernelArgs& a) {
+      const double sum = simd().loss[kKind](args(a, loss));
       a.out[0].as<double>()[0] = sum / static_cast<double>(data(a.in[2])[0]);
     });
-  return call([f = simd().loss_gradient[static_cast<int>(kind)], n, s](const KernelArgs& a) {
-    f(data(a.in[0]), data(a.in[1]), data(a.out[0]), n, s.s, 1 / data(a.in[2])[0]);
+  return call([=](const KernelArgs& a) {
+    simd().loss_gradient[kKind](args(a, loss), data(a.out[0]), 1 / data(a.in[2])[0]);
+  });
+}
+
+template <class... F>
+void add_losses(std::vector<KernelType>& out, formula::FormulaList<F...>) {
+  const auto add = [&]<class L>(L) {
+    for (std::string_view op : {L::kRow.name, L::kRow.gradient})
+      out.push_back(
+          {.op = op, .name = simd_kernels().name, .refuses = refuses, .prepare = prepare_loss<L>});
+  };
+  (add(F{}), ...);
+}
+
+std::unique_ptr<Kernel> prepare_gaussian_nll(const KernelQuery& q) {
+  const auto loss = settings<formula::GaussianNll>(q);
+  const size_t n = elements(q.in[1]);
+  const size_t half = n / std::max<size_t>(1, static_cast<size_t>(q.in[1].shape[0]));
+  const auto args = [=](const KernelArgs& a) {
+    return GaussianNllArgs{
+        .y = data(a.in[0]), .t = data(a.in[1]), .targets = n, .half = half, .loss = loss};
+  };
+  if (q.op == "gaussian_nll_loss")
+    return call([=](const KernelArgs& a) {
+      const double sum = simd().gaussian_nll(args(a));
+      a.out[0].as<double>()[0] = sum / static_cast<double>(data(a.in[2])[0]);
+    });
+  return call([=](const KernelArgs& a) {
+    simd().gaussian_nll_gradient(args(a), data(a.out[0]), 1 / data(a.in[2])[0]);
   });
 }
 
@@ -406,9 +419,9 @@ std::vector<KernelType> elementwise_kernels() {
   add_activations(out, formula::Activations{});
   for (std::string_view op : {"prelu", "prelu_gradient"})
     out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_prelu});
-  for (const LossRow& r : kLossRows)
-    for (std::string_view op : {r.op, r.gradient})
-      out.push_back({.op = op, .name = isa, .refuses = refuses_loss, .prepare = prepare_loss});
+  add_losses(out, formula::PointwiseLosses{});
+  for (std::string_view op : {"gaussian_nll_loss", "gaussian_nll_loss_gradient"})
+    out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_gaussian_nll});
   for (std::string_view op : {"softmax", "softmax_gradient", "log_softmax", "log_softmax_gradient"})
     out.push_back({.op = op, .name = isa, .refuses = refuses_softmax, .prepare = prepare_softmax});
   for (std::string_view op : {"cross_entropy", "cross_entropy_gradient"})

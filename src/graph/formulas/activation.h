@@ -14,6 +14,7 @@
 #pragma once
 
 #include "graph/formulas/math.h"
+#include "graph/formulas/parameter.h"
 
 namespace dpt::formula {
 
@@ -31,28 +32,6 @@ struct ActivationRow {
   double low = -4, high = 4, result_low = low, result_high = high;
   double kinks[2] = {1e9, 1e9};
 };
-
-// A type of its own, since nvcc writes parentheses around it that gcc warns of.
-template <class Activation>
-using Member = double Activation::*;
-
-template <class Activation>
-struct Parameter {
-  const char* name;
-  Member<Activation> member;
-  const char* text;
-  bool positive = false;
-};
-
-template <class T, int kSize>
-constexpr int size_of_array(const T (&)[kSize]) {
-  return kSize;
-}
-template <class F>
-inline constexpr int kParametersOf = 0;
-template <class F>
-requires requires { F::kParameters; }
-inline constexpr int kParametersOf<F> = size_of_array(F::kParameters);
 
 // The value and the gradient with parameters p, in the order of kParameters.
 template <class F, class T>

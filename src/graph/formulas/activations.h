@@ -20,21 +20,9 @@
 
 namespace dpt::formula {
 
-template <class... F>
-struct ActivationList {
-  static constexpr int kSize = sizeof...(F);
-};
+using Activations = FormulaList<Relu, LeakyRelu, Elu, Selu, Gelu, GeluTanh, Silu, Sigmoid, Tanh,
+                                Softplus, Hardswish, Relu6, Mish, Hardtanh, Hardsigmoid>;
 
-using Activations = ActivationList<Relu, LeakyRelu, Elu, Selu, Gelu, GeluTanh, Silu, Sigmoid, Tanh,
-                                   Softplus, Hardswish, Relu6, Mish, Hardtanh, Hardsigmoid>;
-
-// Index of an activation in the table.
-template <class A, class... F>
-constexpr int index_in(ActivationList<F...>) {
-  int at = 0;
-  (void)((__is_same(A, F) || (++at, false)) || ...);
-  return at;
-}
 template <class A>
 inline constexpr int kIndexOf = index_in<A>(Activations{});
 

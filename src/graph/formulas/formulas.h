@@ -7,9 +7,10 @@
 #pragma once
 
 #ifdef __CUDACC__
-#define DPT_FORMULA __host__ __device__ static inline
+#define DPT_METHOD __host__ __device__ inline
 #else
 // always_inline: a formula is compiled for several instruction sets. An out-of-line copy could be
 // merged by the linker and then run on a CPU without its instructions.
-#define DPT_FORMULA [[gnu::always_inline]] static inline
+#define DPT_METHOD [[gnu::always_inline]] inline  // of a formula with members
 #endif
+#define DPT_FORMULA DPT_METHOD static

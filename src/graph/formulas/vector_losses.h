@@ -8,25 +8,6 @@
 
 namespace dpt::formula {
 
-// ---- gaussian_nll_loss ----
-
-// A term of the loss, and its derivatives by the mean and by the output that gives the variance.
-struct GaussianTerm {
-  double value, mean_slope, variance_slope;
-};
-
-// output: the variance, or its logarithm with log_variance. Variances below eps count as eps, and
-// have the derivative at eps.
-DPT_FORMULA GaussianTerm gaussian_nll(double mean, double output, double t, bool log_variance,
-                                      bool full, double eps) {
-  constexpr double kTwoPi = 6.283185307179586;
-  const double variance = log_variance ? exp(output) : output;
-  const double v = variance > eps ? variance : eps, apart = mean - t;
-  const double slope = (1 - apart * apart / v) / (2 * v);
-  return {(log(v) + apart * apart / v + (full ? log(kTwoPi) : 0)) / 2, apart / v,
-          log_variance ? slope * variance : slope};
-}
-
 // ---- cosine_embedding_loss ----
 
 // Of two vectors: their squares, and their product.

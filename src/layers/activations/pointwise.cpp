@@ -1,6 +1,6 @@
 // The layers of the table of activations (graph/formulas/activations.h): any shape.
-#include "formats/python_call.h"
 #include "graph/formulas/activations.h"
+#include "layers/formula_keys.h"
 #include "layers/layer.h"
 
 namespace dpt::layers {
@@ -13,10 +13,7 @@ struct PointwiseLayer : F {
 
   static KeyTable<PointwiseLayer> keys() {
     KeyTable<PointwiseLayer> out;
-    if constexpr (formula::kParametersOf < F >> 0)
-      for (const auto& p : F::kParameters)
-        out.optional(p.name, p.member, p.text,
-                     p.positive ? Rule<double>(kPositive) : Rule<double>());
+    add_parameters<F>(out);
     return out;
   }
   static void check(const PointwiseLayer& layer, const Owner& owner, Diagnostics& d) {
@@ -24,21 +21,17 @@ struct PointwiseLayer : F {
       if (const char* wrong = layer.refuses()) d.error(owner.where, wrong);
   }
   ValueId build(GraphBuilder& g, ValueId x) const {
-    if constexpr (formula::kParametersOf < F >> 0)
-      return g.apply(F::kRow.name, {x}, static_cast<const F&>(*this));
-    else
-      return g.apply(F::kRow.name, {x});
+    return g.apply(F::kRow.name, {x}, static_cast<const F&>(*this));
   }
   std::string torch(const Shape&) const {
     PythonCall out(kUsage.torch.substr(kUsage.torch.find('.') + 1));
-    if constexpr (formula::kParametersOf < F >> 0)
-      for (const auto& p : F::kParameters) out.key(p.name, this->*p.member, F{}.*p.member);
+    add_arguments<F>(out, *this);
     return out.str();
   }
 };
 
 template <class... F>
-std::vector<LayerType> types_of(formula::ActivationList<F...>) {
+std::vector<LayerType> types_of(formula::FormulaList<F...>) {
   std::vector<LayerType> out;
   const auto add = [&]<class A>(A) {
     if constexpr (A::kRow.torch != nullptr)

@@ -1,9 +1,11 @@
-// gaussian_nll_loss: (log(v) + (m - t)^2 / v) / 2 for each target t: the negative log-likelihood
-// under a normal distribution whose mean m and variance v the model gives. The output [N, 2 D, ...]
-// of targets [N, D, ...] has the means first. Nix and Weigend, 1994.
+// gaussian_nll_loss: the negative log-likelihood under a normal distribution whose mean and
+// variance the model gives. The output [N, 2 D, ...] of targets [N, D, ...] has the means first.
+// Nix and Weigend, 1994.
 #include <algorithm>
 #include <cmath>
 
+#include "graph/formulas/losses/gaussian_nll.h"
+#include "layers/formula_keys.h"
 #include "layers/losses/common.h"
 
 namespace dpt::losses {
@@ -21,25 +23,19 @@ constexpr std::string_view kGaussianNllTorch = R"py(class GaussianNLL(nn.Gaussia
         return super().forward(mean, target, variance.exp() if self.log_variance else variance)
 )py";
 
-struct GaussianNllLoss : Reduction {
+using formula::GaussianNll;
+
+struct GaussianNllLoss : GaussianNll, Reduction {
   static constexpr Usage kUsage{
       "torch.nn.GaussianNLLLoss",
       "loss: gaussian_nll_loss\n"
       "loss: {gaussian_nll_loss: {log_variance: true, full: true, eps: 1e-6, reduction: sum}}"};
 
-  bool log_variance = false, full = false;
-  double eps = 1e-6;
-
   static KeyTable<GaussianNllLoss> keys() {
-    using S = GaussianNllLoss;
-    return KeyTable<S>()
-        .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
-        .optional("log_variance", &S::log_variance,
-                  "whether the second half of the outputs are log-variances, which may be negative")
-        .optional("full", &S::full, "whether to add log(2 pi) / 2, which changes no gradient")
-        .optional("eps", &S::eps,
-                  "lower bound of variances; smaller ones, also negative ones, count as this",
-                  kPositive);
+    KeyTable<GaussianNllLoss> out;
+    out.choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc);
+    add_parameters<GaussianNll>(out);
+    return out;
   }
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
     const TensorDesc y = g.desc(output), t = g.desc(target);
@@ -55,7 +51,7 @@ struct GaussianNllLoss : Reduction {
            t.shape.str(), t.shape.rank() < 2 ? "[N, 2 D]" : t.shape.with(1, 2 * t.shape[1]).str(),
            y.shape.str());
     return g.apply("gaussian_nll_loss", {output, target, divisor},
-                   GaussianNll{log_variance, full, eps});
+                   static_cast<const GaussianNll&>(*this));
   }
   // See LossType::variance.
   double variance(double output) const {
@@ -63,12 +59,9 @@ struct GaussianNllLoss : Reduction {
   }
   Divisor divisor() const { return over(Divisor::half_elements); }
   std::string torch() const {
-    return PythonCall("GaussianNLL")
-        .key("log_variance", log_variance, false)
-        .key("full", full, false)
-        .key("eps", eps, 1e-6)
-        .key("reduction", reduction, "mean")
-        .str();
+    PythonCall out("GaussianNLL");
+    add_arguments<GaussianNll>(out, *this);
+    return out.key("reduction", reduction, "mean").str();
   }
 };
 

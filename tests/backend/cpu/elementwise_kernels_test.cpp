@@ -8,6 +8,7 @@
 #include "backend/cpu/kernels.h"
 #include "base/error.h"
 #include "graph/attrs.h"
+#include "graph/formulas/losses.h"
 #include "graph/interpret.h"
 #include "graph/operator.h"
 
@@ -103,6 +104,17 @@ TEST_CASE("fast rows agree with the plain loops on sizes around a vector's") {
       } else if (name == "dropout" || name == "dropout_gradient") {
         for (double p : {0.0, 0.1, 0.5, 1.0})
           compare(row, with_shape(name, {f32({5, columns})}, Dropout{.p = p, .key = 9}, {}), 6);
+      } else if (name.starts_with("gaussian_nll_loss")) {
+        compare(row,
+                with_shape(name, {f32({7, 2 * columns}), f32({7, columns}), f32({1})},
+                           first.query.attrs, first.ranges),
+                7);
+      } else if (name.starts_with("bce_with_logits_loss")) {
+        const TensorDesc x = f32({7, columns}), w = f32({columns});
+        const formula::BceWithLogits attrs{.weight = true, .pos_weight = true};
+        const std::vector<Sample::Range> ranges = {{-5, 5}, {0, 1}, {1, 8}, {0, 2}, {0, 2}};
+        compare(row, with_shape(name, {x, x, f32({1}), w, w}, attrs, ranges), 7);
+        compare(row, with_shape(name, {x, x, f32({1}), f32({1}), w}, attrs, ranges), 8);
       } else if (first.query.in.size() <= 3 && first.query.out[0].dtype == DType::f64) {
         compare(row,
                 with_shape(name, {f32({7, columns}), f32({7, columns}), f32({1})},
@@ -163,8 +175,7 @@ TEST_CASE("rows say why they do not take a query") {
         if (d.dtype == DType::f32) d.dtype = DType::f64;
       CHECK_FALSE(row.refuses(twice).empty());
     }
-  CHECK(reasons == std::set<std::string>{"", "it takes no weights",
-                                         "it draws a number for each element",
+  CHECK(reasons == std::set<std::string>{"", "it draws a number for each element",
                                          "it goes along the last dimension only",
                                          "it takes classes as targets, not probabilities",
                                          "it takes classes in the last dimension only"});

@@ -12,28 +12,32 @@
 #include "backend/cpu/simd/isa.h"
 #include "backend/cpu/simd/simd.h"
 #include "graph/formulas/activations.h"
+#include "graph/formulas/losses.h"
+#include "graph/formulas/losses/gaussian_nll.h"
 
 namespace dpt {
 
-// Formulas: graph/formulas/loss.h. Settings s[2]: smooth_l1 {beta}, huber {delta}, poisson_nll
-// {eps}, sigmoid_focal {alpha, gamma}.
-enum class PointLoss {
-  mse,
-  l1,
-  smooth_l1,
-  huber,
-  bce,
-  bce_with_logits,
-  kl_div,
-  kl_div_log_target,
-  soft_margin,
-  poisson_nll,
-  poisson_nll_full,
-  poisson_nll_log_input,
-  poisson_nll_log_input_full,
-  sigmoid_focal
+// n terms of a pointwise loss.
+struct PointwiseLossArgs {
+  const float *x, *t;  // outputs and targets
+  size_t n;
+  const void* loss;  // its formula (graph/formulas/losses.h)
+  // The weights of elements, and of positive targets, are repeated: that of element i is w[i %
+  // size]. Arrays have kRepeats more elements, which begin again. Only for losses that have
+  // weights.
+  struct Weights {
+    const float* w = nullptr;
+    size_t size = 1;
+  } weight{}, positive{};
+  static constexpr size_t kRepeats = 16;
 };
-inline constexpr int kPointLosses = 14;
+
+// gaussian_nll_loss of outputs [samples, 2, half] for targets [samples, half].
+struct GaussianNllArgs {
+  const float *y, *t;
+  size_t targets, half;
+  formula::GaussianNll loss;
+};
 
 struct DropoutArgs {
   uint32_t key[2];        // philox::layer_key
@@ -66,6 +70,7 @@ struct RowNormGradient {
 };
 
 inline constexpr int kActivations = formula::Activations::kSize;
+inline constexpr int kPointwiseLosses = formula::PointwiseLosses::kSize;
 
 // T: float, or uint16_t for numbers of bf16 in 16 bits, to which results are rounded.
 template <class T>
@@ -81,11 +86,12 @@ struct ActivationsOf {
 struct ElementwiseKernels : ActivationsOf<float> {
   ActivationsOf<uint16_t> bf16;
 
-  // Returns the sum of the terms of (x[i], t[i]).
-  double (*loss[kPointLosses])(const float* x, const float* t, size_t n, const float* s);
-  // dx[i] = factor * derivative of the term.
-  void (*loss_gradient[kPointLosses])(const float* x, const float* t, float* dx, size_t n,
-                                      const float* s, float factor);
+  // The sum of the terms, for each formula of the table of pointwise losses.
+  double (*loss[kPointwiseLosses])(const PointwiseLossArgs& args);
+  // dx[i] = factor * slope of the term.
+  void (*loss_gradient[kPointwiseLosses])(const PointwiseLossArgs& args, float* dx, float factor);
+  double (*gaussian_nll)(const GaussianNllArgs& args);
+  void (*gaussian_nll_gradient)(const GaussianNllArgs& args, float* dy, float factor);
 
   // y[i] = x[i] > 0 ? x[i] : w[i] * x[i]; dx[i] = x[i] > 0 ? dy[i] : w[i] * dy[i]. step: distance
   // of the elements of w: 1, or 0 for a single slope.
@@ -119,7 +125,7 @@ struct ElementwiseKernels : ActivationsOf<float> {
 const ElementwiseKernels& elementwise_simd(Isa isa);
 
 DPT_FOR_EACH_ISA(void add_activations(ElementwiseKernels& kernels))
-DPT_FOR_EACH_ISA(void add_point_losses(ElementwiseKernels& kernels))
+DPT_FOR_EACH_ISA(void add_pointwise_losses(ElementwiseKernels& kernels))
 DPT_FOR_EACH_ISA(void add_dropout(ElementwiseKernels& kernels))
 DPT_FOR_EACH_ISA(void add_softmax(ElementwiseKernels& kernels))
 DPT_FOR_EACH_ISA(void add_row_norm(ElementwiseKernels& kernels))

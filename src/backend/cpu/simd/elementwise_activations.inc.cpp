@@ -41,7 +41,7 @@ void backward(const T* x, const T* dy, T* dx, size_t n, const float* s) {
 }
 
 template <class T, class... F>
-void add_all(ActivationsOf<T>& kernels, formula::ActivationList<F...>) {
+void add_all(ActivationsOf<T>& kernels, formula::FormulaList<F...>) {
   ((kernels.activation[formula::kIndexOf<F>] = forward<F, T>), ...);
   ((kernels.activation_gradient[formula::kIndexOf<F>] = backward<F, T>), ...);
 }

@@ -1,105 +1,138 @@
-// Elementwise losses and their derivatives: the formulas of graph/formulas on vectors. Terms are
-// summed in double.
+// Pointwise losses, gaussian_nll_loss, and their slopes: the formulas of graph/formulas on vectors.
+// Terms are summed in double.
 #include "backend/cpu/simd/elementwise.h"
 #include "backend/cpu/simd/lanes_math.h"
-#include "graph/formulas/loss.h"
+#include "graph/formulas/losses.h"
 
 namespace dpt::DPT_ISA {
 namespace {
 
-using L = PointLoss;
+// Reads weights that are repeated, a vector at a time.
+struct Repeated {
+  const float* w;
+  size_t size, step, at = 0;
+  [[gnu::always_inline]] explicit Repeated(const PointwiseLossArgs::Weights& of)
+      : w(of.w), size(of.size), step(kLanes % of.size) {}
+  [[gnu::always_inline]] Lanes next() {
+    const Lanes out = load(w + at);
+    at += step;
+    if (at >= size) at -= size;
+    return out;
+  }
+};
 
-template <L kind>
-DPT_SIMD Lanes term(Lanes x, Lanes t, [[maybe_unused]] Lanes s, [[maybe_unused]] Lanes s1) {
-  if constexpr (kind == L::mse) return formula::mse(x, t);
-  if constexpr (kind == L::l1) return formula::l1(x, t);
-  if constexpr (kind == L::smooth_l1) return formula::smooth_l1(x, t, s);
-  if constexpr (kind == L::huber) return formula::huber(x, t, s);
-  if constexpr (kind == L::bce) return formula::bce(x, t);
-  if constexpr (kind == L::bce_with_logits) return formula::bce_with_logits(x, t, Lanes(1));
-  if constexpr (kind == L::kl_div) return formula::kl_div(x, t);
-  if constexpr (kind == L::kl_div_log_target) return formula::kl_div_log_target(x, t);
-  if constexpr (kind == L::soft_margin) return formula::soft_margin(x, t);
-  if constexpr (kind == L::poisson_nll) return formula::poisson_nll(x, t, s);
-  if constexpr (kind == L::poisson_nll_log_input) return formula::poisson_nll_log_input(x, t);
-  if constexpr (kind == L::poisson_nll_full)
-    return formula::poisson_nll(x, t, s) + formula::stirling(t);
-  if constexpr (kind == L::poisson_nll_log_input_full)
-    return formula::poisson_nll_log_input(x, t) + formula::stirling(t);
-  if constexpr (kind == L::sigmoid_focal) return formula::sigmoid_focal(x, t, s, s1);
-}
-
-template <L kind>
-DPT_SIMD Lanes slope(Lanes x, Lanes t, [[maybe_unused]] Lanes s, [[maybe_unused]] Lanes s1) {
-  if constexpr (kind == L::mse) return formula::mse_slope(x, t);
-  if constexpr (kind == L::l1) return formula::l1_slope(x, t);
-  if constexpr (kind == L::smooth_l1) return formula::smooth_l1_slope(x, t, s);
-  if constexpr (kind == L::huber) return formula::huber_slope(x, t, s);
-  if constexpr (kind == L::bce) return formula::bce_slope(x, t);
-  if constexpr (kind == L::bce_with_logits) return formula::bce_with_logits_slope(x, t, Lanes(1));
-  if constexpr (kind == L::kl_div) return formula::kl_div_slope(x, t);
-  if constexpr (kind == L::kl_div_log_target) return formula::kl_div_log_target_slope(x, t);
-  if constexpr (kind == L::soft_margin) return formula::soft_margin_slope(x, t);
-  if constexpr (kind == L::poisson_nll || kind == L::poisson_nll_full)
-    return formula::poisson_nll_slope(x, t, s);
-  if constexpr (kind == L::poisson_nll_log_input || kind == L::poisson_nll_log_input_full)
-    return formula::poisson_nll_log_input_slope(x, t);
-  if constexpr (kind == L::sigmoid_focal) return formula::sigmoid_focal_slope(x, t, s, s1);
-}
-
-// Sums in 16 chains that a binary tree combines, in the same order on every instruction set.
-template <L kind>
-double forward(const float* x, const float* t, size_t n, const float* s) {
-  const Lanes s0 = all(s[0]), s1 = all(s[1]);
-  double sum[16] = {};
+// Calls f(i, access, x, t, weight, positive) for each vector.
+template <class F, class Visitor>
+DPT_SIMD void each_element(const PointwiseLossArgs& args, Visitor f) {
+  Repeated weight(args.weight), positive(args.positive);
   each_vector(
-      n, [&](size_t i, auto at) __attribute__((always_inline)) {
-        float terms[kLanes];
-        store(terms, term<kind>(at.get(x + i), at.get(t + i), s0, s1).v);
-        const size_t count = n - i < kLanes ? n - i : kLanes, from = i % 16;
-        if (count == kLanes) {
-          for (size_t j = 0; j < kLanes; ++j) sum[from + j] += static_cast<double>(terms[j]);
-        } else {
-          for (size_t j = 0; j < count; ++j) sum[from + j] += static_cast<double>(terms[j]);
+      args.n, [&](size_t i, auto at) __attribute__((always_inline)) {
+        const Lanes w = F::kRow.weight ? weight.next() : Lanes(1);
+        const Lanes p = F::kRow.pos_weight ? positive.next() : Lanes(1);
+        f(i, at, at.get(args.x + i), at.get(args.t + i), w, p);
+      });
+}
+
+// Sums n terms in 16 chains that a binary tree combines, in the same order on every instruction
+// set.
+struct Sum {
+  size_t n;
+  double chains[16] = {};
+  // Adds those from i on.
+  [[gnu::always_inline]] void add(size_t i, Lanes terms) {
+    float each[kLanes];
+    store(each, terms.v);
+    const size_t count = n - i < kLanes ? n - i : kLanes, from = i % 16;
+    if (count == kLanes) {
+      for (size_t j = 0; j < kLanes; ++j) chains[from + j] += static_cast<double>(each[j]);
+    } else {
+      for (size_t j = 0; j < count; ++j) chains[from + j] += static_cast<double>(each[j]);
+    }
+  }
+  [[gnu::always_inline]] double total() {
+    for (int step = 8; step > 0; step /= 2)
+      for (int j = 0; j < step; ++j) chains[j] += chains[j + step];
+    return chains[0];
+  }
+};
+
+template <class F>
+double forward(const PointwiseLossArgs& args) {
+  const F loss = *static_cast<const F*>(args.loss);
+  Sum sum{args.n};
+  each_element<F>(
+      args, [&](size_t i, auto, Lanes x, Lanes t, Lanes w, Lanes p) __attribute__((always_inline)) {
+        sum.add(i, formula::loss_term(loss, x, t, w, p));
+      });
+  return sum.total();
+}
+
+template <class F>
+void backward(const PointwiseLossArgs& args, float* dx, float factor) {
+  const F loss = *static_cast<const F*>(args.loss);
+  const Lanes over = all(factor);
+  each_element<F>(
+      args, [&](size_t i, auto at, Lanes x, Lanes t, Lanes w, Lanes p) __attribute__((
+                always_inline)) { at.put(dx + i, formula::loss_slope(loss, x, t, w, p) * over); });
+}
+
+// Calls f(k, term, at) for each vector of targets from k on; at[j] is the index of the mean of
+// target k + j, which has its variance `half` elements later.
+template <class Visitor>
+DPT_SIMD void each_gaussian(const GaussianNllArgs& args, Visitor f) {
+  const formula::GaussianNll loss = args.loss;
+  size_t next = 0, of_sample = 0;
+  each_vector(
+      args.targets, [&](size_t k, auto access) __attribute__((always_inline)) {
+        size_t at[kLanes];
+        float mean[kLanes] = {}, output[kLanes] = {};
+        for (size_t j = 0; j < kLanes && k + j < args.targets; ++j) {
+          at[j] = next;
+          mean[j] = args.y[next];
+          output[j] = args.y[next + args.half];
+          ++next;
+          if (++of_sample < args.half) continue;
+          next += args.half;
+          of_sample = 0;
         }
-      });
-  for (int step = 8; step > 0; step /= 2)
-    for (int j = 0; j < step; ++j) sum[j] += sum[j + step];
-  return sum[0];
-}
-
-template <L kind>
-void backward(const float* x, const float* t, float* dx, size_t n, const float* s, float factor) {
-  const Lanes s0 = all(s[0]), s1 = all(s[1]), f = all(factor);
-  each_vector(
-      n, [&](size_t i, auto at) __attribute__((always_inline)) {
-        at.put(dx + i, slope<kind>(at.get(x + i), at.get(t + i), s0, s1) * f);
+        f(k, loss.term(Lanes(load(mean)), Lanes(load(output)), access.get(args.t + k)), at);
       });
 }
 
-template <L kind>
-void add_one(ElementwiseKernels& kernels) {
-  kernels.loss[static_cast<int>(kind)] = forward<kind>;
-  kernels.loss_gradient[static_cast<int>(kind)] = backward<kind>;
+double gaussian_nll(const GaussianNllArgs& args) {
+  Sum sum{args.targets};
+  each_gaussian(
+      args, [&](size_t k, const formula::GaussianTerm<Lanes>& term, const size_t*)
+                __attribute__((always_inline)) { sum.add(k, term.value); });
+  return sum.total();
+}
+
+void gaussian_nll_gradient(const GaussianNllArgs& args, float* dy, float factor) {
+  each_gaussian(
+      args, [&](size_t k, const formula::GaussianTerm<Lanes>& term, const size_t* at)
+                __attribute__((always_inline)) {
+                  float mean[kLanes], output[kLanes];
+                  store(mean, (term.mean_slope * Lanes(all(factor))).v);
+                  store(output, (term.variance_slope * Lanes(all(factor))).v);
+                  for (size_t j = 0; j < kLanes && k + j < args.targets; ++j) {
+                    dy[at[j]] = mean[j];
+                    dy[at[j] + args.half] = output[j];
+                  }
+                });
+}
+
+template <class... F>
+void add_all(ElementwiseKernels& kernels, formula::FormulaList<F...>) {
+  ((kernels.loss[formula::kLossOf<F>] = forward<F>), ...);
+  ((kernels.loss_gradient[formula::kLossOf<F>] = backward<F>), ...);
 }
 
 }  // namespace
 
-void add_point_losses(ElementwiseKernels& kernels) {
-  add_one<L::mse>(kernels);
-  add_one<L::l1>(kernels);
-  add_one<L::smooth_l1>(kernels);
-  add_one<L::huber>(kernels);
-  add_one<L::bce>(kernels);
-  add_one<L::bce_with_logits>(kernels);
-  add_one<L::kl_div>(kernels);
-  add_one<L::kl_div_log_target>(kernels);
-  add_one<L::soft_margin>(kernels);
-  add_one<L::poisson_nll>(kernels);
-  add_one<L::poisson_nll_full>(kernels);
-  add_one<L::poisson_nll_log_input>(kernels);
-  add_one<L::poisson_nll_log_input_full>(kernels);
-  add_one<L::sigmoid_focal>(kernels);
+void add_pointwise_losses(ElementwiseKernels& kernels) {
+  add_all(kernels, formula::PointwiseLosses{});
+  kernels.gaussian_nll = gaussian_nll;
+  kernels.gaussian_nll_gradient = gaussian_nll_gradient;
 }
 
 }  // namespace dpt::DPT_ISA

@@ -61,15 +61,22 @@ void reserve_terms(int64_t terms) {
                                    static_cast<size_t>(PartialSums<ClassTerm>::blocks(terms)));
 }
 
-// w, p: indices of the inputs with the weights of elements and of positive parts; 0: none.
 template <class F>
-std::unique_ptr<Kernel> pointwise(const KernelQuery& q, F f, size_t w = 0, size_t p = 0) {
+std::unique_ptr<Kernel> pointwise(const KernelQuery& q) {
   const int64_t n = count(q.in[0]);
-  const auto term = [f, n, w, p](const KernelArgs& a) {
+  const F f = settings<F>(q);
+  const formula::LossWeights weights = formula::weights_of(f, q.in.size());
+  const auto term = [=](const KernelArgs& a) {
     const auto weight = [&](size_t i) { return i > 0 ? at<float>(a.in[i]) : nullptr; };
     const auto size = [&](size_t i) { return i > 0 ? count(a.in[i].desc) : 0; };
-    return PointTerm<F>{
-        f, at<float>(a.in[0]), at<float>(a.in[1]), weight(w), weight(p), n, size(w), size(p)};
+    return PointTerm<F>{.f = f,
+                        .x = at<float>(a.in[0]),
+                        .t = at<float>(a.in[1]),
+                        .w = weight(weights.element),
+                        .p = weight(weights.positive),
+                        .count = n,
+                        .w_count = size(weights.element),
+                        .p_count = size(weights.positive)};
   };
   if (is_gradient(q))
     return enqueue([=](const KernelArgs& a, DeviceContext& c) {
@@ -81,33 +88,13 @@ std::unique_ptr<Kernel> pointwise(const KernelQuery& q, F f, size_t w = 0, size_
   });
 }
 
-template <class F>
-std::unique_ptr<Kernel> plain(const KernelQuery& q) {
-  return pointwise(q, F{});
-}
-std::unique_ptr<Kernel> smooth_l1(const KernelQuery& q) {
-  return pointwise(q, SmoothL1Of{settings<SmoothL1>(q).beta});
-}
-std::unique_ptr<Kernel> huber(const KernelQuery& q) {
-  return pointwise(q, HuberOf{settings<Huber>(q).delta});
-}
-std::unique_ptr<Kernel> kl_div(const KernelQuery& q) {
-  return pointwise(q, KlDivOf{settings<KlDiv>(q).log_target});
-}
-std::unique_ptr<Kernel> poisson_nll(const KernelQuery& q) {
-  const auto s = settings<PoissonNll>(q);
-  return pointwise(q, PoissonNllOf{.log_input = s.log_input, .full = s.full, .eps = s.eps});
-}
-std::unique_ptr<Kernel> sigmoid_focal(const KernelQuery& q) {
-  const auto s = settings<SigmoidFocal>(q);
-  return pointwise(q, SigmoidFocalOf{.alpha = s.alpha, .gamma = s.gamma});
-}
-std::unique_ptr<Kernel> bce(const KernelQuery& q) {
-  return pointwise(q, Bce{}, q.in.size() > 3 ? 3 : 0);
-}
-std::unique_ptr<Kernel> bce_with_logits(const KernelQuery& q) {
-  const auto s = settings<BceWithLogits>(q);
-  return pointwise(q, BceOfLogits{}, s.weight ? 3 : 0, s.pos_weight ? (s.weight ? 4 : 3) : 0);
+template <class... F>
+void add_pointwise(std::vector<KernelType>& out, formula::FormulaList<F...>) {
+  const auto add = [&]<class L>(L) {
+    out.push_back(own(L::kRow.name, not_f32, pointwise<L>));
+    out.push_back(own(L::kRow.gradient, not_f32, pointwise<L>));
+  };
+  (add(F{}), ...);
 }
 
 std::unique_ptr<Kernel> cross_entropy(const KernelQuery& q) {
@@ -246,22 +233,13 @@ std::unique_ptr<Kernel> count_correct(const KernelQuery& q) {
 
 std::vector<KernelType> loss_rows() {
   std::vector<KernelType> out;
+  add_pointwise(out, formula::PointwiseLosses{});
   const auto both = [&](std::string_view op, std::string_view gradient, auto prepare) {
     out.push_back(own(op, not_f32, prepare));
     out.push_back(own(gradient, not_f32, prepare));
   };
   both("softmax", "softmax_gradient", softmax);
   both("log_softmax", "log_softmax_gradient", softmax);
-  both("mse_loss", "mse_loss_gradient", plain<Mse>);
-  both("l1_loss", "l1_loss_gradient", plain<L1>);
-  both("smooth_l1_loss", "smooth_l1_loss_gradient", smooth_l1);
-  both("huber_loss", "huber_loss_gradient", huber);
-  both("bce_loss", "bce_loss_gradient", bce);
-  both("bce_with_logits_loss", "bce_with_logits_loss_gradient", bce_with_logits);
-  both("kl_div", "kl_div_gradient", kl_div);
-  both("soft_margin_loss", "soft_margin_loss_gradient", plain<SoftMargin>);
-  both("poisson_nll_loss", "poisson_nll_loss_gradient", poisson_nll);
-  both("sigmoid_focal_loss", "sigmoid_focal_loss_gradient", sigmoid_focal);
   both("multi_margin_loss", "multi_margin_loss_gradient", multi_margin);
   both("cross_entropy", "cross_entropy_gradient", cross_entropy);
   both("nll_loss", "nll_loss_gradient", nll);

@@ -10,11 +10,9 @@ namespace {
 template <class F>
 std::unique_ptr<Kernel> activation(const KernelQuery& q) {
   ActivationOf<F> f;
-  if constexpr (formula::kParametersOf < F >> 0) {
-    const F values = settings<F>(q);
-    float* to = f.p;
-    for (const auto& p : F::kParameters) *to++ = static_cast<float>(values.*p.member);
-  }
+  formula::each_parameter<F>([&, values = settings<F>(q), to = f.p](const auto& p) mutable {
+    *to++ = static_cast<float>(values.*p.number);
+  });
   return with_number(q.in[0].dtype, [&]<class T>(T) -> std::unique_ptr<Kernel> {
     if (q.in.size() == 1)
       return enqueue([f, n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
@@ -28,7 +26,7 @@ std::unique_ptr<Kernel> activation(const KernelQuery& q) {
 }
 
 template <class... F>
-void add_activations(std::vector<KernelType>& out, formula::ActivationList<F...>) {
+void add_activations(std::vector<KernelType>& out, formula::FormulaList<F...>) {
   const auto add = [&]<class A>(A) {
     out.push_back(own(A::kRow.name, not_one_type, activation<A>));
     out.push_back(own(A::kRow.gradient, not_one_type, activation<A>));

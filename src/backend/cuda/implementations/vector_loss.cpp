@@ -41,7 +41,7 @@ std::unique_ptr<Kernel> loss_of(const KernelQuery& q, int64_t terms, size_t divi
 }
 
 std::unique_ptr<Kernel> gaussian_nll(const KernelQuery& q) {
-  const auto s = settings<GaussianNll>(q);
+  const auto loss = settings<formula::GaussianNll>(q);
   const int64_t targets = count(q.in[1]);
   const int64_t half = targets / std::max<int64_t>(1, q.in[1].shape[0]);
   return loss_of<GaussianNllTerm>(q, targets, 2,
@@ -50,9 +50,7 @@ std::unique_ptr<Kernel> gaussian_nll(const KernelQuery& q) {
                                                            .t = at<float>(a.in[1]),
                                                            .targets = targets,
                                                            .half = half,
-                                                           .log_variance = s.log_variance,
-                                                           .full = s.full,
-                                                           .eps = s.eps};
+                                                           .loss = loss};
                                   });
 }
 

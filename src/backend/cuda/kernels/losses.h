@@ -4,105 +4,12 @@
 
 #include "backend/cuda/kernels/softmax.h"
 #include "backend/cuda/kernels/step_state.h"
-#include "graph/formulas/loss.h"
+#include "graph/formulas/losses.h"
 
 namespace dpt::cuda {
 
-// term(): the loss of one element; slope(): its derivative by x. x: prediction, t: target, w:
-// weight of the element, p: weight of the positive part.
-struct Mse {
-  DPT_HOST_DEVICE double term(double x, double t, double, double) const {
-    return formula::mse(x, t);
-  }
-  DPT_HOST_DEVICE double slope(double x, double t, double, double) const {
-    return formula::mse_slope(x, t);
-  }
-};
-struct L1 {
-  DPT_HOST_DEVICE double term(double x, double t, double, double) const {
-    return formula::l1(x, t);
-  }
-  DPT_HOST_DEVICE double slope(double x, double t, double, double) const {
-    return formula::l1_slope(x, t);
-  }
-};
-struct SmoothL1Of {
-  double beta;
-  DPT_HOST_DEVICE double term(double x, double t, double, double) const {
-    return formula::smooth_l1(x, t, beta);
-  }
-  DPT_HOST_DEVICE double slope(double x, double t, double, double) const {
-    return formula::smooth_l1_slope(x, t, beta);
-  }
-};
-struct HuberOf {
-  double delta;
-  DPT_HOST_DEVICE double term(double x, double t, double, double) const {
-    return formula::huber(x, t, delta);
-  }
-  DPT_HOST_DEVICE double slope(double x, double t, double, double) const {
-    return formula::huber_slope(x, t, delta);
-  }
-};
-struct Bce {
-  DPT_HOST_DEVICE double term(double x, double t, double w, double) const {
-    return w * formula::bce(x, t);
-  }
-  DPT_HOST_DEVICE double slope(double x, double t, double w, double) const {
-    return w * formula::bce_slope(x, t);
-  }
-};
-struct BceOfLogits {
-  DPT_HOST_DEVICE double term(double x, double t, double w, double p) const {
-    return w * formula::bce_with_logits(x, t, p);
-  }
-  DPT_HOST_DEVICE double slope(double x, double t, double w, double p) const {
-    return w * formula::bce_with_logits_slope(x, t, p);
-  }
-};
-struct KlDivOf {
-  bool logs;
-  DPT_HOST_DEVICE double term(double x, double t, double, double) const {
-    return logs ? formula::kl_div_log_target(x, t) : formula::kl_div(x, t);
-  }
-  DPT_HOST_DEVICE double slope(double x, double t, double, double) const {
-    return logs ? formula::kl_div_log_target_slope(x, t) : formula::kl_div_slope(x, t);
-  }
-};
-
-struct SoftMargin {
-  DPT_HOST_DEVICE double term(double x, double t, double, double) const {
-    return formula::soft_margin(x, t);
-  }
-  DPT_HOST_DEVICE double slope(double x, double t, double, double) const {
-    return formula::soft_margin_slope(x, t);
-  }
-};
-struct PoissonNllOf {
-  bool log_input, full;
-  double eps;
-  DPT_HOST_DEVICE double term(double x, double t, double, double) const {
-    const double term =
-        log_input ? formula::poisson_nll_log_input(x, t) : formula::poisson_nll(x, t, eps);
-    return full ? term + formula::stirling(t) : term;
-  }
-  DPT_HOST_DEVICE double slope(double x, double t, double, double) const {
-    return log_input ? formula::poisson_nll_log_input_slope(x, t)
-                     : formula::poisson_nll_slope(x, t, eps);
-  }
-};
-
-struct SigmoidFocalOf {
-  double alpha, gamma;
-  DPT_HOST_DEVICE double term(double x, double t, double, double) const {
-    return formula::sigmoid_focal(x, t, alpha, gamma);
-  }
-  DPT_HOST_DEVICE double slope(double x, double t, double, double) const {
-    return formula::sigmoid_focal_slope(x, t, alpha, gamma);
-  }
-};
-
-// The loss of element i. Weights are repeated for each sample; null: 1.
+// The term of element i of a formula of the table of pointwise losses. Weights w of elements, and p
+// of positive targets, are repeated for each sample; null: 1.
 template <class F>
 struct PointTerm {
   F f;
@@ -119,12 +26,12 @@ struct PointTerm {
     return of ? static_cast<double>(of[i % n]) : 1;
   }
   DPT_HOST_DEVICE double operator()(int64_t i) const {
-    return f.term(static_cast<double>(x[i]), static_cast<double>(t[i]), weight(w, w_count, i),
-                  weight(p, p_count, i));
+    return formula::loss_term(f, static_cast<double>(x[i]), static_cast<double>(t[i]),
+                              weight(w, w_count, i), weight(p, p_count, i));
   }
   DPT_HOST_DEVICE double slope(int64_t i) const {
-    return f.slope(static_cast<double>(x[i]), static_cast<double>(t[i]), weight(w, w_count, i),
-                   weight(p, p_count, i));
+    return formula::loss_slope(f, static_cast<double>(x[i]), static_cast<double>(t[i]),
+                               weight(w, w_count, i), weight(p, p_count, i));
   }
 };
 
@@ -342,16 +249,13 @@ struct CorrectLines {
   }
 };
 
-using LossKernels =
-    KernelList<PartialSums<PointTerm<Mse>>, PointGradient<Mse>, PartialSums<PointTerm<L1>>,
-               PointGradient<L1>, PartialSums<PointTerm<SmoothL1Of>>, PointGradient<SmoothL1Of>,
-               PartialSums<PointTerm<HuberOf>>, PointGradient<HuberOf>, PartialSums<PointTerm<Bce>>,
-               PointGradient<Bce>, PartialSums<PointTerm<BceOfLogits>>, PointGradient<BceOfLogits>,
-               PartialSums<PointTerm<KlDivOf>>, PointGradient<KlDivOf>, PartialSums<ClassTerm>,
-               NllGradient, PartialSums<CorrectTerm>, CorrectLines,
-               PartialSums<PointTerm<SoftMargin>>, PointGradient<SoftMargin>,
-               PartialSums<PointTerm<PoissonNllOf>>, PointGradient<PoissonNllOf>,
-               PartialSums<MultiMarginTerm>, MultiMarginGradient,
-               PartialSums<PointTerm<SigmoidFocalOf>>, PointGradient<SigmoidFocalOf>>;
+namespace detail {
+template <class... F>
+KernelList<PartialSums<PointTerm<F>>..., PointGradient<F>..., PartialSums<ClassTerm>, NllGradient,
+           PartialSums<CorrectTerm>, CorrectLines, PartialSums<MultiMarginTerm>,
+           MultiMarginGradient>
+    loss_kernels_of(formula::FormulaList<F...>);
+}
+using LossKernels = decltype(detail::loss_kernels_of(formula::PointwiseLosses{}));
 
 }  // namespace dpt::cuda

@@ -274,7 +274,7 @@ struct ParametricReluGradient {
 namespace detail {
 template <class T, class... F>
 KernelList<Map<ActivationOf<F>, T>..., Map2<ActivationOf<F>, T>...> kernels_of(
-    formula::ActivationList<F...>);
+    formula::FormulaList<F...>);
 }
 template <class T>
 using ActivationKernelsOf = decltype(detail::kernels_of<T>(formula::Activations{}));

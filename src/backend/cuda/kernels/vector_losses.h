@@ -6,6 +6,7 @@
 #include "backend/cuda/kernels/step_state.h"
 #include "backend/cuda/kernels/sums.h"
 #include "graph/formulas/ctc.h"
+#include "graph/formulas/losses/gaussian_nll.h"
 #include "graph/formulas/vector_losses.h"
 
 namespace dpt::cuda {
@@ -14,23 +15,22 @@ namespace dpt::cuda {
 struct GaussianNllTerm {
   const float *y, *t;
   int64_t targets, half;
-  bool log_variance, full;
-  double eps;
+  formula::GaussianNll loss;
   template <class Visitor>
   void touches(Visitor& v) const {
     v.reads(y, 2 * targets);
     v.reads(t, targets);
   }
   DPT_HOST_DEVICE int64_t mean(int64_t k) const { return k + k / half * half; }
-  DPT_HOST_DEVICE formula::GaussianTerm term(int64_t k) const {
+  DPT_HOST_DEVICE formula::GaussianTerm<double> term(int64_t k) const {
     const int64_t i = mean(k);
-    return formula::gaussian_nll(static_cast<double>(y[i]), static_cast<double>(y[i + half]),
-                                 static_cast<double>(t[k]), log_variance, full, eps);
+    return loss.term(static_cast<double>(y[i]), static_cast<double>(y[i + half]),
+                     static_cast<double>(t[k]));
   }
   DPT_HOST_DEVICE double operator()(int64_t k) const { return term(k).value; }
   int64_t outputs() const { return 2 * targets; }
   DPT_HOST_DEVICE void slopes(int64_t k, double divisor, float* dy) const {
-    const formula::GaussianTerm found = term(k);
+    const formula::GaussianTerm<double> found = term(k);
     const int64_t i = mean(k);
     put(dy[i], found.mean_slope / divisor);
     put(dy[i + half], found.variance_slope / divisor);

@@ -8,7 +8,7 @@ namespace dpt::formula {
 struct Softplus {
   double beta = 1, threshold = 20;
   static constexpr Parameter<Softplus> kParameters[] = {
-      {"beta", &Softplus::beta, "sharpness of the bend", true},
+      {"beta", &Softplus::beta, "sharpness of the bend", kAboveZero},
       {"threshold", &Softplus::threshold, "the function is linear if beta * x is above this"}};
   static constexpr double kSamples[][2] = {{1, 20}, {2, 3}};
   static constexpr ActivationRow kRow{.name = "softplus",

@@ -47,10 +47,9 @@ class Pointwise {
   struct Values {
     double p[2] = {};
     explicit Values(const std::any& attrs) {
-      if constexpr (formula::kParametersOf < F >> 0) {
-        size_t i = 0;
-        for (const auto& parameter : F::kParameters) p[i++] = settings<F>(attrs).*parameter.member;
-      }
+      formula::each_parameter<F>([&, to = p](const auto& parameter) mutable {
+        *to++ = settings<F>(attrs).*parameter.number;
+      });
     }
   };
 
@@ -76,20 +75,17 @@ class Pointwise {
       return elementwise_samples(op, inputs, {}, range, kinks);
     } else {
       std::vector<Sample> out;
-      for (const auto& values : F::kSamples) {
-        F attrs;
-        size_t i = 0;
-        for (const auto& parameter : F::kParameters) attrs.*parameter.member = values[i++];
-        for (Sample& s : elementwise_samples(op, inputs, attrs, range, kinks))
+      for (const auto& values : F::kSamples)
+        for (Sample& s :
+             elementwise_samples(op, inputs, formula::with_parameters<F>(values), range, kinks))
           out.push_back(std::move(s));
-      }
       return out;
     }
   }
 };
 
 template <class... F>
-std::vector<OperatorType> types_of(formula::ActivationList<F...>) {
+std::vector<OperatorType> types_of(formula::FormulaList<F...>) {
   std::vector<OperatorType> out;
   (
       [&] {

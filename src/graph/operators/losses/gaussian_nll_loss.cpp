@@ -1,8 +1,8 @@
-// gaussian_nll_loss: (log(v) + (m - t)^2 / v) / 2 for each element of the target t[N, D, ...], the
-// negative log-likelihood under a normal distribution. The output [N, 2 D, ...] has the means m in
-// its first D channels and the variances v in the others, or their logarithms with log_variance.
-// Variances below eps count as eps; their gradient is that at eps, as in PyTorch.
-#include "graph/formulas/vector_losses.h"
+// gaussian_nll_loss: the negative log-likelihood of each element of the target t[N, D, ...] under a
+// normal distribution (graph/formulas/losses/gaussian_nll.h). The output [N, 2 D, ...] has the
+// means in its first D channels and the variances in the others, or their logarithms with
+// log_variance.
+#include "graph/formulas/losses/gaussian_nll.h"
 #include "graph/operators/losses/loss_support.h"
 
 namespace dpt::operators {
@@ -36,22 +36,22 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
 // Calls f(i, j, term) for each element of the target, with its mean at i and its variance at j.
 template <class T, class F>
 void for_each_target(const KernelArgs& args, const std::any& attrs, F f) {
-  const auto& s = settings<GaussianNll>(attrs);
+  const auto& loss = settings<formula::GaussianNll>(attrs);
   const auto y = args.in[0].as<const T>(), t = args.in[1].as<const T>();
   const auto half = static_cast<size_t>(args.in[1].desc.shape.tail(1).elements());
   for (size_t k = 0; k < t.size(); ++k) {
     const size_t i = k + k / half * half, j = i + half;
     f(i, j,
-      formula::gaussian_nll(static_cast<double>(y[i]), static_cast<double>(y[j]),
-                            static_cast<double>(t[k]), s.log_variance, s.full, s.eps));
+      loss.term(static_cast<double>(y[i]), static_cast<double>(y[j]), static_cast<double>(t[k])));
   }
 }
 
 void forward(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     double sum = 0;
-    for_each_target<T>(
-        args, attrs, [&](size_t, size_t, const formula::GaussianTerm& term) { sum += term.value; });
+    for_each_target<T>(args, attrs, [&](size_t, size_t, const formula::GaussianTerm<double>& term) {
+      sum += term.value;
+    });
     args.out[0].as<double>()[0] = sum / static_cast<double>(args.in[2].as<const T>()[0]);
   });
 }
@@ -60,10 +60,11 @@ void backward(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const double divisor = static_cast<double>(args.in[2].as<const T>()[0]);
     const auto dx = args.out[0].as<T>();
-    for_each_target<T>(args, attrs, [&](size_t i, size_t j, const formula::GaussianTerm& term) {
-      dx[i] = static_cast<T>(term.mean_slope / divisor);
-      dx[j] = static_cast<T>(term.variance_slope / divisor);
-    });
+    for_each_target<T>(args, attrs,
+                       [&](size_t i, size_t j, const formula::GaussianTerm<double>& term) {
+                         dx[i] = static_cast<T>(term.mean_slope / divisor);
+                         dx[j] = static_cast<T>(term.variance_slope / divisor);
+                       });
   });
 }
 
@@ -76,7 +77,7 @@ std::vector<Sample> samples_of(std::string_view op, bool gradient) {
           {{op,
             {f32(y), f32(t), f32({1})},
             {gradient ? f32(y) : TensorDesc{DType::f64, {1}}},
-            GaussianNll{.log_variance = log_variance, .full = y.rank() == 3}},
+            formula::GaussianNll{.log_variance = log_variance, .full = y.rank() == 3}},
            {log_variance ? Sample::Range{-2, 2} : Sample::Range{0.5, 3}, {-2, 2}, {1, 8}}});
     }
   return out;

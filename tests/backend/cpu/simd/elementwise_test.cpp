@@ -124,8 +124,10 @@ TEST_CASE("exp and log are within two units, seen through softmax of one and two
     most = 0;
     for (float x : grid(3e38F)) {
       if (x < 0) continue;
-      const float t[1] = {x}, zero[1] = {0}, s[2] = {};
-      const double sum = k.loss[static_cast<int>(PointLoss::kl_div)](zero, t, 1, s);
+      const float t[1] = {x}, zero[1] = {0};
+      const formula::KlDiv loss;
+      const double sum =
+          k.loss[formula::kLossOf<formula::KlDiv>]({.x = zero, .t = t, .n = 1, .loss = &loss});
       const double v = static_cast<double>(x);
       const double right = x == 0 ? 0 : v * std::log(v);
       if (std::abs(right) < 3e38) most = std::max(most, units(static_cast<float>(sum), right));

@@ -1,0 +1,144 @@
+// The operators of the table of pointwise losses (graph/formulas/losses.h): the sum of terms, and
+// the slope of each term, over the divisor. After the divisor follow the weights that are given:
+// those of elements, and those of positive targets, both broadcast over the leading dimensions.
+#include "graph/formulas/losses.h"
+#include "graph/operators/losses/loss_support.h"
+
+namespace dpt::operators {
+namespace {
+
+template <class F>
+class PointwiseLoss {
+ public:
+  static OperatorType operator_type() {
+    return {.name = kRow.name,
+            .precision = Precision::full,
+            .infer =
+                [](std::span<const TensorDesc> in, const std::any&) {
+                  check(in);
+                  return one_double();
+                },
+            .gradient = gradient,
+            .reference = forward,
+            .samples = [] { return samples(kRow.name, false); },
+            .flops = elements_of_first_input,
+            .autocast_refuses = kRow.autocast_refuses};
+  }
+  static OperatorType gradient_type() {
+    return {.name = kRow.gradient,
+            .precision = Precision::full,
+            .infer =
+                [](std::span<const TensorDesc> in, const std::any&) {
+                  check(in);
+                  return std::vector{in[0]};
+                },
+            .reference = backward,
+            .samples = [] { return samples(kRow.gradient, true); },
+            .backward = true};
+  }
+
+ private:
+  static constexpr const formula::PointwiseLossRow& kRow = F::kRow;
+
+  // Targets must have the output's shape and dtype; weights must fit the output's last dimensions.
+  static void check(std::span<const TensorDesc> in) {
+    const TensorDesc &x = in[0], &t = in[1];
+    need_real(kRow.name, x);
+    if (t != x)
+      fail(Fault::spec, "{}: output {} needs targets {}, not {}{}", kRow.name, str(x), str(x),
+           str(t),
+           t.dtype == DType::i32
+               ? "; class numbers become such targets by target_transforms: [one_hot]"
+               : "");
+    need_divisor(x, in[2]);
+    for (const TensorDesc& w : in.subspan(3)) {
+      const int from = x.shape.rank() - w.shape.rank();
+      if (w.shape != Shape{1} && (from < 1 || x.shape.tail(from) != w.shape))
+        fail(Fault::spec, "{}: weights {} do not fit the last extents of output {}", kRow.name,
+             str(w), str(x));
+    }
+  }
+
+  static std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n,
+                                       std::span<const ValueId> dy) {
+    return loss_gradient(g, n, kRow.gradient, dy);
+  }
+
+  // Calls f(i, divisor, x, t, weight, positive) for each element.
+  template <class T, class Visitor>
+  static void for_each_element(const KernelArgs& args, const F& loss, Visitor f) {
+    const auto x = args.in[0].as<const T>(), t = args.in[1].as<const T>();
+    const double divisor = static_cast<double>(args.in[2].as<const T>()[0]);
+    const formula::LossWeights weights = weights_of(loss, args.in.size());
+    const TensorView *const w = weights.element ? &args.in[weights.element] : nullptr,
+                            *const p = weights.positive ? &args.in[weights.positive] : nullptr;
+    for (size_t i = 0; i < x.size(); ++i)
+      f(i, divisor, static_cast<double>(x[i]), static_cast<double>(t[i]), weight_at(w, i),
+        weight_at(p, i));
+  }
+  static void forward(const KernelArgs& args, const std::any& attrs) {
+    const F& loss = settings<F>(attrs);
+    double sum = 0, divisor = 1;
+    with_type_of(args.in[0], [&]<class T>(T) {
+      for_each_element<T>(args, loss,
+                          [&](size_t, double over, double x, double t, double w, double p) {
+                            divisor = over;
+                            sum += formula::loss_term(loss, x, t, w, p);
+                          });
+    });
+    args.out[0].as<double>()[0] = sum / divisor;
+  }
+  static void backward(const KernelArgs& args, const std::any& attrs) {
+    const F& loss = settings<F>(attrs);
+    with_type_of(args.in[0], [&]<class T>(T) {
+      const auto dx = args.out[0].as<T>();
+      for_each_element<T>(args, loss,
+                          [&](size_t i, double divisor, double x, double t, double w, double p) {
+                            dx[i] = static_cast<T>(formula::loss_slope(loss, x, t, w, p) / divisor);
+                          });
+    });
+  }
+
+  // Without weights, and with each choice of those that the loss has.
+  static std::vector<Sample> samples(std::string_view op, bool gradient) {
+    std::vector<Sample> out;
+    for (const formula::LossSample& s : F::kSamples)
+      for (int given = 0; given < (kRow.pos_weight ? 4 : kRow.weight ? 2 : 1); ++given) {
+        F loss = formula::with_parameters<F>(s.parameters);
+        if constexpr (kRow.pos_weight) {
+          loss.weight = given % 2 != 0;
+          loss.pos_weight = given / 2 != 0;
+        }
+        for (const Shape& shape : {Shape{3, 5}, Shape{4, 1}, Shape{2, 3, 17}}) {
+          std::vector<TensorDesc> in = {f32(shape), f32(shape), f32({1})};
+          std::vector<Sample::Range> ranges = {
+              {s.low, s.high}, {s.target_low, s.target_high}, {1, 8}};
+          for (int i = 0; i < given % 2 + given / 2; ++i) {
+            in.push_back(f32({shape.back()}));
+            ranges.push_back({0, 2});
+          }
+          const TensorDesc result = gradient ? f32(shape) : TensorDesc{DType::f64, {1}};
+          out.push_back({{op, std::move(in), {result}, loss}, std::move(ranges)});
+        }
+      }
+    return out;
+  }
+};
+
+template <class... F>
+std::vector<OperatorType> types_of(formula::FormulaList<F...>) {
+  std::vector<OperatorType> out;
+  (
+      [&] {
+        out.push_back(PointwiseLoss<F>::operator_type());
+        out.push_back(PointwiseLoss<F>::gradient_type());
+      }(),
+      ...);
+  return out;
+}
+
+}  // namespace
+
+std::vector<OperatorType> pointwise_losses() { return types_of(formula::PointwiseLosses{}); }
+
+}  // namespace dpt::operators

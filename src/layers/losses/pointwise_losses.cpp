@@ -1,0 +1,121 @@
+// The words of the table of pointwise losses (graph/formulas/losses.h): any shape.
+#include "graph/formulas/losses.h"
+#include "layers/formula_keys.h"
+#include "layers/losses/common.h"
+
+namespace dpt::losses {
+namespace {
+
+using formula::ReductionPlace;
+
+// The parameters of the loss are its keys.
+template <class F>
+struct PointwiseLoss : F, Reduction {
+  static constexpr const formula::PointwiseLossRow& kRow = F::kRow;
+  static constexpr bool kEstimates = kRow.estimates, kSigns = kRow.signs;
+  static constexpr OutputKind kOutputs = kRow.outputs;
+  static constexpr Usage kUsage{kRow.torch, kRow.example};
+
+  std::vector<double> element_weights, positive_weights;
+
+  static KeyTable<PointwiseLoss> keys() {
+    KeyTable<PointwiseLoss> out;
+    const auto add_reduction = [&] {
+      std::vector<std::string_view> words = {"mean", "sum", "none"};
+      if (kRow.batchmean) words.insert(words.begin() + 2, "batchmean");
+      out.choice("reduction", &Reduction::reduction, words, kDoc);
+    };
+    if (kRow.reduction != ReductionPlace::last) add_reduction();
+    add_parameters<F>(out);
+    if (kRow.reduction == ReductionPlace::last) add_reduction();
+    if (kRow.weight)
+      out.optional("weight", &PointwiseLoss::element_weights,
+                   "weight of each element of the last dimension, or one number for all");
+    if (kRow.pos_weight)
+      out.optional(
+          "pos_weight", &PointwiseLoss::positive_weights,
+          "weight of positive targets, for each element of the last dimension, or one number for "
+          "all");
+    return out;
+  }
+
+  ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
+    require_values(kRow.name, g, output, target);
+    std::vector<ValueId> in = {output, target, divisor};
+    const int64_t outputs = g.shape(output).back();
+    const auto add = [&](std::string_view key, const std::vector<double>& values) {
+      if (values.size() == 1)
+        in.push_back(g.constant(key, {1}, values));
+      else if (!values.empty())
+        in.push_back(weight_constant(kRow.name, key, g, values, outputs, "outputs"));
+    };
+    add("weight", element_weights);
+    add("pos_weight", positive_weights);
+    F loss = static_cast<const F&>(*this);
+    if constexpr (kRow.pos_weight) {
+      loss.weight = !element_weights.empty();
+      loss.pos_weight = !positive_weights.empty();
+    }
+    if constexpr (requires { loss.share; }) {
+      if (g.shape(output).rank() < 2)
+        fail(Fault::spec, "{} takes outputs [N, C], not {}", kRow.name, g.shape(output).str());
+      if (reduction == "sum") loss.share = 1 / static_cast<double>(outputs);
+    }
+    return g.apply(kRow.name, in, loss);
+  }
+
+  Divisor divisor() const {
+    return over(reduction == "batchmean" ? Divisor::samples : Divisor::elements);
+  }
+
+  std::string torch() const {
+    PythonCall out(callee());
+    const auto add = [&](std::string_view key, const std::vector<double>& values) {
+      if (!values.empty()) out.expression(key, torch_tensor(values));
+    };
+    add("weight", element_weights);
+    if (kRow.reduction == ReductionPlace::first) out.key("reduction", reduction, "mean");
+    add("pos_weight", positive_weights);
+    add_arguments<F>(out, *this);
+    if (kRow.reduction != ReductionPlace::first) out.key("reduction", reduction, "mean");
+    return out.str();
+  }
+
+  static LossType type() {
+    LossType out = loss_type<PointwiseLoss>(kRow.name, kRow.summary);
+    out.needs = kRow.needs;
+    out.torch_class = kRow.torch_class;
+    if (kRow.unit_targets) out.target_problem = target_problem;
+    return out;
+  }
+
+ private:
+  // The module of torch, or the name of torch_class: "class SigmoidFocalLoss(nn.Module): ...".
+  static std::string_view callee() {
+    const std::string_view torch = kRow.torch, text = kRow.torch_class;
+    if (text.empty()) return torch.substr(torch.find('.') + 1);
+    const size_t from = text.find(' ') + 1;
+    return text.substr(from, text.find('(') - from);
+  }
+  static std::string target_problem(const std::any&, std::span<const float> values,
+                                    std::span<const int32_t>) {
+    for (const float t : values)
+      if (!(t >= 0 && t <= 1))
+        return fmt::format(
+            "has the target {:g}, but {} takes targets from 0 to 1; scale the targets, or choose "
+            "another loss",
+            t, kRow.name);
+    return "";
+  }
+};
+
+template <class... F>
+std::vector<LossType> types_of(formula::FormulaList<F...>) {
+  return {PointwiseLoss<F>::type()...};
+}
+
+}  // namespace
+
+std::vector<LossType> pointwise_losses() { return types_of(formula::PointwiseLosses{}); }
+
+}  // namespace dpt::losses
