@@ -1,6 +1,8 @@
 // kl_div: t (log t - y) for each element, 0 if t = 0, for log-probabilities y, such as the output
 // of log_softmax. With log_target, targets are log-probabilities too. Any shape. As in PyTorch,
 // `mean` is over all elements; `batchmean` gives the mathematical divergence.
+#include <cmath>
+
 #include "layers/losses/common.h"
 
 namespace dpt::losses {
@@ -26,6 +28,7 @@ struct KlDivLoss : Reduction {
   Divisor divisor() const {
     return over(reduction == "batchmean" ? Divisor::samples : Divisor::elements);
   }
+  double estimate(double output) const { return log_target ? output : std::exp(output); }
   std::string torch() const {
     return PythonCall("nn.KLDivLoss")
         .key("reduction", reduction, "mean")

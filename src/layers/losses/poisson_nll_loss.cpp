@@ -1,6 +1,8 @@
 // poisson_nll_loss: exp(y) - t y for each element, or y - t log(y + eps) without log_input: the
 // negative log-likelihood of counts t. With full, plus Stirling's approximation of log(t!) for t
 // above 1. Any shape.
+#include <cmath>
+
 #include "layers/losses/common.h"
 
 namespace dpt::losses {
@@ -33,6 +35,7 @@ struct PoissonNllLoss : Reduction {
     return g.apply("poisson_nll_loss", {output, target, divisor}, PoissonNll{log_input, full, eps});
   }
   Divisor divisor() const { return over(Divisor::elements); }
+  double estimate(double output) const { return log_input ? std::exp(output) : output; }
   std::string torch() const {
     return PythonCall("nn.PoissonNLLLoss")
         .key("log_input", log_input, true)
