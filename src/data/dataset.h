@@ -136,7 +136,8 @@ struct DatasetType : RegistryEntry {
   // Loads or generates the data set. Throws Error{data} that says what is wrong, where, and what to
   // do, and NoTestSplit.
   Dataset (*load)(const std::any& settings, const LoadQuery& query);
-  bool has_test_split = true;
+  // Whether the settings name test samples. Null: the data set has some.
+  bool (*has_test_set)(const std::any& settings) = nullptr;
   // Python lines that make the same tensors for `export --to torch`: x, and y as float32 or int64.
   // They may use torch, numpy as np, and read_idx(path), which returns a tensor. Null, or if it
   // returns an empty text: PyTorch cannot load the data, and the export writes it to .npy files.
@@ -158,6 +159,8 @@ struct DatasetType : RegistryEntry {
   // x [sample shape] and y a class. They may use torchvision's `datasets` and `transforms`.
   bool torch_reads_samples = false;
 };
+
+bool has_test_set(const Choice& dataset);
 
 // A transform under `data.transforms:`: either an element-wise change of the inputs after
 // conversion to f32, or a random change of where an image's pixels come from. For inputs of bytes,

@@ -129,7 +129,7 @@ class DataLoading {
     const DataSpec& data = spec_.data;
     switch (out_.evaluated) {
       case EvaluatedSet::test:
-        out_.test = load(data.dataset, Split::test);
+        load_test();
         return;
       case EvaluatedSet::validation:
         if (data.validation.fraction > 0) return;
@@ -141,6 +141,18 @@ class DataLoading {
         out_.test = out_.train;
         out_.test_rows = out_.train_rows;
         return;
+    }
+  }
+
+  void load_test() {
+    try {
+      out_.test = load(spec_.data.dataset, Split::test);
+    } catch (const NoTestSplit& e) {
+      if (asked_) throw;
+      fail(Fault::data,
+           "{}, or hold out samples with `data.validation: 0.1`, or write `evaluate: "
+           "false`",
+           e.what());
     }
   }
 
@@ -188,11 +200,7 @@ class DataLoading {
   // A data set without test samples is none: then only the validation set is evaluated.
   void load_final_test() {
     const Choice& dataset = spec_.data.dataset;
-    if (!static_cast<const DatasetType*>(dataset.what)->has_test_split) return;
-    try {
-      out_.final_test = load(dataset, Split::test);
-    } catch (const NoTestSplit&) {
-    }
+    if (has_test_set(dataset)) out_.final_test = load(dataset, Split::test);
   }
 
   const Spec& spec_;

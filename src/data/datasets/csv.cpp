@@ -256,6 +256,9 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 DatasetType csv() {
   DatasetType t{registry_entry<Csv>("csv", "CSV file of numbers and texts, one sample per line.")};
   t.load = load;
+  t.has_test_set = [](const std::any& s) {
+    return !std::any_cast<const Csv&>(s).test_path.empty();
+  };
   t.input_columns = input_columns;
   t.torch = torch;
   return t;

@@ -71,6 +71,9 @@ DatasetType idx() {
   DatasetType t{
       registry_entry<Idx>("idx", "Two IDX files, the format of MNIST: inputs and classes.")};
   t.load = load;
+  t.has_test_set = [](const std::any& s) {
+    return !std::any_cast<const Idx&>(s).test_images.empty();
+  };
   t.torch = torch;
   return t;
 }

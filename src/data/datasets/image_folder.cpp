@@ -392,6 +392,9 @@ DatasetType image_folder() {
                                             "JPEG, PNG, BMP, PPM, PGM, WebP and TIFF images in one "
                                             "folder per class, decoded during training.")};
   t.load = load;
+  t.has_test_set = [](const std::any& s) {
+    return !std::any_cast<const ImageFolder&>(s).test_path.empty();
+  };
   t.image_reader = image_reader;
   t.torch = torch;
   t.torch_reads_samples = true;

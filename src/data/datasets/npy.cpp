@@ -181,6 +181,9 @@ DatasetType npy() {
   DatasetType t{
       registry_entry<Npy>("npy", "Two arrays written by numpy.save: inputs and targets.")};
   t.load = load;
+  t.has_test_set = [](const std::any& s) {
+    return !std::any_cast<const Npy&>(s).test_inputs.empty();
+  };
   t.torch = torch;
   return t;
 }
