@@ -110,12 +110,10 @@ struct LoadQuery {
   // The numbers of the samples that are trained on, of so many; none given: all. Statistics of a
   // data set are those of these samples.
   std::function<std::vector<uint32_t>(int64_t samples)> trained{};
-  // The training set, for other sets of the run: these have its categories and statistics. Null:
-  // not known.
+  // The training set, or what is kept of a trained run's (fitted_by() in sample_form.h): every
+  // other set has its classes, columns, categories, statistics and characters. Null: this set
+  // decides.
   const Dataset* training_set = nullptr;
-  // `training_set` is what a trained run was fitted to (fitted_by() in sample_form.h), without
-  // samples: it also decides how Split::train is read, and columns are found by its names.
-  bool fitted = false;
   // Generated data sets need not be generated: only sizes and types are wanted, and the contents of
   // the tables are unspecified.
   bool sizes_only = false;

@@ -45,7 +45,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Idx&>(settings);
   const Paths paths = paths_of(c, query.split);
   Dataset d;
-  d.classes = c.classes == 0 && query.fitted ? query.training_set->classes : c.classes;
+  d.classes = c.classes == 0 && query.training_set ? query.training_set->classes : c.classes;
   if (d.classes == 0 && query.split == Split::test) {  // both splits must have the same classes
     const std::string train = paths_of(c, Split::train).labels;
     as_classes(read_idx(train), d.classes, train, query.ignore_index);
