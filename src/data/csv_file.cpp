@@ -165,11 +165,14 @@ KeyTable<Csv> Csv::keys() {
       .path("test_path", &Csv::test_path, "the same for the test set")
       .optional("targets", &Csv::targets,
                 "target columns, by name or by number from 0 (negative: from the end)")
+      .shared()
       .optional("inputs", &Csv::inputs,
                 "input columns, likewise; by default all columns that are not targets. If they "
                 "are given, other columns may hold any text")
+      .shared()
       .optional("exclude", &Csv::exclude,
                 "columns that are no inputs, likewise; they may hold any text")
+      .shared()
       .optional_section("classes",
                         "number of classes in the target column, which holds 0, 1, ...; auto: "
                         "its values are the names of the classes, in sorted order; 0: targets "
@@ -179,11 +182,14 @@ KeyTable<Csv> Csv::keys() {
                          .fallback = "0",
                          .type = KeyKind::integer,
                          .schema = classes_schema()})
+      .shared()
       .optional("class_names", &Csv::class_names,
                 "values of the target column if it holds text, in the order of their classes")
+      .shared()
       .optional("categories", &Csv::categories,
                 "input columns of text, which become one number per value in the training part: "
                 "1 for the line's, 0 for others; auto: all that hold text")
+      .shared()
       .choice("missing", &Csv::missing, {"error", "mean", "drop"},
               "what happens to fields without a value (empty, ? or one of pandas' words: NA, N/A, "
               "n/a, NaN, nan, -NaN, -nan, null, NULL, None, <NA>, #N/A, #N/A N/A, #NA, 1.#IND, "
@@ -193,6 +199,7 @@ KeyTable<Csv> Csv::keys() {
       .optional("standardize", &Csv::standardize,
                 "whether input columns of numbers become (x - mean) / std, by the mean and "
                 "standard deviation of the training part")
+      .shared()
       .choice("delimiter", &Csv::delimiter, {",", ";", "|", "tab"}, "character between two fields")
       .choice("decimal", &Csv::decimal, {".", ","},
               "decimal mark: 1.5 or 1,5; thousands separators are not read")

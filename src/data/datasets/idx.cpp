@@ -24,7 +24,8 @@ struct Idx {
         .path("test_images", &Idx::test_images, "the same for the test set")
         .path("test_labels", &Idx::test_labels, "the same for the test set")
         .optional("classes", &Idx::classes, "number of classes; 0: the largest label + 1",
-                  kNotNegative);
+                  kNotNegative)
+        .shared();
   }
   static void check(const Idx& c, const Owner& owner, Diagnostics& d) {
     if (c.test_images.empty() != c.test_labels.empty())

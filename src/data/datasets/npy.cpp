@@ -33,14 +33,17 @@ struct Npy {
         .path("test_targets", &Npy::test_targets, "the same for the test set")
         .optional("classes", &Npy::classes, "number of classes; 0: the largest class + 1",
                   kNotNegative)
+        .shared()
         .optional("tokens", &Npy::tokens,
                   "number of tokens, if inputs are integers; 0: the largest in `inputs` and "
                   "`test_inputs` + 1",
                   kNotNegative)
+        .shared()
         .optional("standardize", &Npy::standardize,
                   "whether inputs of floats become (x - mean) / std, by the mean and standard "
                   "deviation of each column or channel (the first dimension of a sample) in the "
-                  "training part");
+                  "training part")
+        .shared();
   }
   static void check(const Npy& c, const Owner& owner, Diagnostics& d) {
     if (c.test_inputs.empty() != c.test_targets.empty())
