@@ -43,7 +43,7 @@ CsvColumns columns_of(const Csv& c, const CsvHead& head, const std::string& path
     fail(Fault::data, "{} has no columns other than {}", path,
          c.exclude.empty() ? "its targets" : "its targets and those in `exclude`");
   for (const size_t i : out.inputs)
-    if (c.has_classes() && std::ranges::find(out.targets, i) != out.targets.end())
+    if (std::ranges::find(out.targets, i) != out.targets.end())
       fail(Fault::data,
            "column '{}' of {} is both the target and an input; remove it from 'inputs'",
            head.names[i], path);

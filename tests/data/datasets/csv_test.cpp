@@ -81,6 +81,7 @@ TEST_CASE("csv: what is wrong") {
   CHECK(has(why("{path: t.csv, targets: [c]}"), "has no column 'c'; it has 3 columns: a, b, kind"));
   CHECK(has(why("{path: t.csv, targets: b, classes: 5}"), "sample 2 (counted from 0) is 6"));
   CHECK(has(why("one.csv"), "no columns other than its targets"));
+  CHECK(has(why("{path: t.csv, targets: b, inputs: [a, b]}"), "is both the target and an input"));
   CHECK(has(why("{path: t.csv, inputs: [a, kind], classes: 2}"),
             "column 'kind' of " + folder.file("t.csv") + " is both the target and an input"));
   CHECK(has(why("t.csv", Split::test), "has no test split"));
