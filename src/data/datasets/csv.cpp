@@ -170,20 +170,40 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   return d;
 }
 
+// "0-59, 61": numbers of columns.
+std::string ranges_of(const std::vector<size_t>& columns) {
+  std::string out;
+  for (size_t i = 0; i < columns.size();) {
+    size_t end = i + 1;
+    while (end < columns.size() && columns[end] == columns[end - 1] + 1) ++end;
+    out += fmt::format("{}{}", i > 0 ? ", " : "", columns[i]);
+    if (end > i + 1) out += fmt::format("-{}", columns[end - 1]);
+    i = end;
+  }
+  return out;
+}
+
+// "the 65 columns of the training file, or the 61 input columns alone (0-59, 61, counted from 0)".
+std::string possible_columns(const TableColumns& columns) {
+  return fmt::format("the {} of the training file, or the {} alone ({}, counted from 0)",
+                     counted(columns.names.size(), "column"),
+                     counted(columns.inputs.size(), "input column"), ranges_of(columns.inputs));
+}
+
 // The columns of a file for predictions that hold the inputs. Without a header, the file has either
 // the inputs alone or the columns of the training file.
 std::vector<size_t> columns_for_inputs(const TableColumns& columns, const CsvHead& head,
                                        const CsvMatch& match, const std::string& path) {
   if (head.header && !columns.header)
-    fail(Fault::data, "{} begins with a header, but the training file had none; remove the line",
-         path);
+    fail(Fault::data,
+         "{} begins with a header, but the training file had none; remove the line, and give {}",
+         path, possible_columns(columns));
   if (head.header) return matching_columns(head, match, path);
   const size_t inputs = columns.inputs.size();
   if (head.columns() != inputs && head.columns() != columns.names.size())
-    fail(Fault::data,
-         "{} has {}, but the model takes {}; give the input columns alone, or a header with their "
-         "names",
-         path, counted(head.columns(), "column"), inputs);
+    fail(Fault::data, "{} has {}, but the model takes {}; give {}{}", path,
+         counted(head.columns(), "column"), inputs, possible_columns(columns),
+         columns.header ? ", or a header with their names" : "");
   if (head.columns() != inputs) return columns.inputs;
   std::vector<size_t> all(inputs);
   std::iota(all.begin(), all.end(), size_t{0});
