@@ -91,6 +91,21 @@ std::pair<CsvHead, CsvColumns> columns_by_training(const Csv& c, const std::stri
   return {std::move(head), std::move(out)};
 }
 
+// Inputs and targets are two columns at least.
+[[noreturn]] void refuse_single_column(std::string_view name, std::string_view delimiter,
+                                       const std::string& path) {
+  std::string_view other;
+  for (const auto& [mark, word] :
+       {std::pair{';', "';'"}, {'\t', "tab"}, {'|', "'|'"}, {',', "','"}})
+    if (other.empty() && name.find(mark) != name.npos) other = word;
+  fail(Fault::data,
+       "{} has one column where fields end with {}, but inputs and targets are different columns; "
+       "{}",
+       path, delimiter == "tab" ? "a tab" : fmt::format("'{}'", delimiter),
+       other.empty() ? "give `delimiter` if the file has another one"
+                     : fmt::format("write `delimiter: {}`", other));
+}
+
 // The columns of a file, and which of them are used. training: null: they are those that the
 // settings name.
 std::pair<CsvHead, CsvColumns> head_and_columns(const Csv& c, const std::string& path,
@@ -99,6 +114,7 @@ std::pair<CsvHead, CsvColumns> head_and_columns(const Csv& c, const std::string&
   if (training != nullptr) return columns_by_training(c, path, format, *training);
   CsvHead head = read_csv_head(path, format);
   if (head.names.empty()) fail(Fault::data, "{} is empty; it needs a line for each sample", path);
+  if (head.columns() == 1) refuse_single_column(head.names[0], c.delimiter, path);
   CsvColumns columns = columns_of(c, head, path);
   return {std::move(head), std::move(columns)};
 }

@@ -80,7 +80,8 @@ TEST_CASE("csv: what is wrong") {
   };
   CHECK(has(why("{path: t.csv, targets: [c]}"), "has no column 'c'; it has 3 columns: a, b, kind"));
   CHECK(has(why("{path: t.csv, targets: b, classes: 5}"), "sample 2 (counted from 0) is 6"));
-  CHECK(has(why("one.csv"), "no columns other than its targets"));
+  CHECK(has(why("one.csv"), "has one column where fields end with ',', but"));
+  CHECK(has(why("{path: t.csv, delimiter: ';'}"), "different columns; write `delimiter: ','`"));
   CHECK(has(why("{path: t.csv, targets: b, inputs: [a, b]}"), "is both the target and an input"));
   CHECK(has(why("{path: t.csv, inputs: [a, kind], classes: 2}"),
             "column 'kind' of " + folder.file("t.csv") + " is both the target and an input"));
@@ -234,6 +235,10 @@ TEST_CASE("csv: decimal commas") {
         std::vector<float>{1.5, 2.5});
   CHECK(torch_data_of("csv", yaml, Split::train, folder.path()).empty());
   CHECK(has(complaint_of(dataset_type("csv"), "{path: t, decimal: ;}"), "decimal"));
+  folder.write("t.csv", "a;b\n1.5;2\n");
+  CHECK(has(data_error([&] { load("csv", yaml, Split::train, folder.path()); }),
+            "'1.5' in column 'a' is not a finite number, as decimals have commas (`decimal: ','`); "
+            "leave out `decimal` if the file has decimal points"));
 }
 
 TEST_CASE("csv: texts become classes and categories, missing values the mean") {
