@@ -192,7 +192,6 @@ int run_export(ExportArguments& given) {
   }
   if (given.output.empty())
     fail(Fault::spec, "export --to {} writes a file: name it with -o FILE", given.to);
-  if (given.spec.path.empty()) return load(given.spec), 0;  // says that there is none
   const TrainedRun run = load(TrainedRunArgument{
       .run = given.spec.path, .weights = given.weights, .overrides = given.spec.overrides});
   refuse_overwriting(given.output, run.loaded);

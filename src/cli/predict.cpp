@@ -144,6 +144,11 @@ void declare_predict(Arguments& arguments, PredictArguments& given) {
 }
 
 int run_predict(PredictArguments& given) {
+  // Without RUN, the first word is a file of samples.
+  std::error_code error;
+  if (const std::string& first = given.run.run;
+      std::filesystem::is_regular_file(first, error) && !first.ends_with(".yaml"))
+    given.files.insert(given.files.begin(), std::exchange(given.run.run, ""));
   if (given.files.empty()) throw BadWords{"predict: name a run and at least one file of samples"};
   const Format format = output_format(given.output, given.json, given.csv);
   const TrainedRun run = load(given.run);

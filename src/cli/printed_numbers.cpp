@@ -42,11 +42,10 @@ std::vector<std::string> read_printed_names(const std::string& list, const Spec&
     if (std::ranges::find(all, out.back()) != all.end() ||
         records_metric(spec, without_best(out.back())))
       continue;
-    const bool evaluated = given.find("test.") == 0 || given.find("accuracy") == 0;
-    throw BadSpec{fmt::format(
-        "dptrain: --print: this run has no number '{}'; {}{}\n", given,
-        evaluated && !spec.evaluate.on ? "set evaluate=true to evaluate on the test set; " : "",
-        fmt::format("it has: {}", fmt::join(all, ", ")))};
+    const bool evaluated = given.starts_with("test.") || given.starts_with("accuracy");
+    const std::string advice = evaluated ? evaluation_advice(spec) : "";
+    throw BadSpec{fmt::format("dptrain: --print: this run has no number '{}'; {}{}it has: {}\n",
+                              given, advice, advice.empty() ? "" : "; ", fmt::join(all, ", "))};
   }
   return out;
 }

@@ -84,8 +84,8 @@ int run_runs(RunsArguments& given) {
          "{}{} no run: no directory with a spec.resolved.yaml or a metrics.jsonl; runs without "
          "out=DIR are in runs/NAME",
          given.directories[0], given.directories.size() == 1 ? " holds" : " and the others hold");
-  given.sort = key_of_main_value(result_named(given.sort, rows), registries());
-  given.x = key_of_main_value(given.x, registries());
+  given.sort = key_named(key_of_main_value(result_named(given.sort, rows), registries()), rows);
+  given.x = key_named(key_of_main_value(given.x, registries()), rows);
   RunsTable table = make_runs_table(std::move(rows), {given.sort, given.x});
   if (!given.sort.empty()) sort_rows(table, given.sort);
   if (given.json)

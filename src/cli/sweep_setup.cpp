@@ -78,14 +78,13 @@ std::string checked_metric(const std::string& option, std::string name, const Sp
   // Of labels, too, whose names are in the data.
   const std::string_view metric = may_be_best ? without_best(name) : name;
   const bool by_label = records_metric(spec, metric);
-  if (std::ranges::find(known, by_label ? without_label(metric) : metric) == known.end())
+  if (std::ranges::find(known, by_label ? without_label(metric) : metric) == known.end()) {
+    const std::string advice = spec.data.validation.on() ? "" : evaluation_advice(spec);
     throw BadSpec{
         fmt::format("dptrain: {}: runs of this spec do not record '{}' while they train; "
-                    "they record: {}{}\n",
-                    option, name, fmt::join(known, ", "),
-                    spec.evaluate.on || spec.data.validation.on()
-                        ? ""
-                        : "; set evaluate=true to evaluate on the test set")};
+                    "they record: {}{}{}\n",
+                    option, name, fmt::join(known, ", "), advice.empty() ? "" : "; ", advice)};
+  }
   return name;
 }
 

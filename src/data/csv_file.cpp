@@ -43,74 +43,37 @@ CsvColumns columns_of(const Csv& c, const CsvHead& head, const std::string& path
     fail(Fault::data, "{} has no columns other than {}", path,
          c.exclude.empty() ? "its targets" : "its targets and those in `exclude`");
   for (const size_t i : out.inputs)
-    if (c.has_classes() && std::ranges::find(out.targets, i) != out.targets.end())
+    if (std::ranges::find(out.targets, i) != out.targets.end())
       fail(Fault::data,
            "column '{}' of {} is both the target and an input; remove it from 'inputs'",
            head.names[i], path);
   return out;
 }
 
-// The used columns of another file than the training file, found by their names there, in any
-// order; without a header, those that the settings name.
-std::pair<CsvHead, CsvColumns> columns_by_names(const Csv& c, const std::string& path,
-                                                const CsvFormat& format,
-                                                const std::vector<std::string>& names,
-                                                const CsvColumns& columns) {
-  CsvMatch match{.names = names, .header = true, .used = columns.inputs};
-  match.used.insert(match.used.end(), columns.targets.begin(), columns.targets.end());
-  CsvHead head = matching_head(path, format, match);
-  if (head.names.empty()) fail(Fault::data, "{} is empty; it needs a line for each sample", path);
-  if (!head.header) return {head, columns_of(c, head, path)};
-  const std::vector<size_t> found = matching_columns(head, match, path);
-  const auto inputs = static_cast<std::ptrdiff_t>(columns.inputs.size());
-  return {head,
-          {.inputs = {found.begin(), found.begin() + inputs},
-           .targets = {found.begin() + inputs, found.end()}}};
-}
-
-// The columns of a file, and which of them are used. known: the columns of the training set, if
-// this is another set with settings of its own, a separate validation set.
-std::pair<CsvHead, CsvColumns> head_and_columns(const Csv& c, Split split, const CsvFormat& format,
-                                                const TableColumns* known) {
-  if (split == Split::train && known != nullptr && known->header)
-    return columns_by_names(c, c.path, format, known->names,
-                            {.inputs = known->inputs, .targets = known->targets});
-  if (split == Split::test)
-    (void)open_bytes(c.test_path);  // tells of this file if both are missing
-  const CsvHead training = read_csv_head(c.path, format);
-  if (training.names.empty())
-    fail(Fault::data, "{} is empty; it needs a line for each sample", c.path);
-  const auto own = [&](const CsvHead& head, const std::string& path) {
-    return std::pair(head, columns_of(c, head, path));
-  };
-  if (split == Split::train) return own(training, c.path);
-  if (!training.header) return own(read_csv_head(c.test_path, format), c.test_path);
-  const CsvColumns columns = columns_of(c, training, c.path);
-  return columns_by_names(c, c.test_path, format, training.names, columns);
-}
-
-// The same by the columns of a trained run, whose names are those of its training file. Targets are
-// named by the spec: they may be other columns than the run's, which were not in that file.
-std::pair<CsvHead, CsvColumns> columns_of_run(const Csv& c, const std::string& path,
-                                              const CsvFormat& format, const TableColumns& run) {
+// The columns of a file, by those of the training file: found by their names, in any order, if both
+// have a header. Targets are named by the spec: `eval` may name others than the run's, which were
+// not in the training file.
+std::pair<CsvHead, CsvColumns> columns_by_training(const Csv& c, const std::string& path,
+                                                   const CsvFormat& format,
+                                                   const TableColumns& training) {
   CsvHead trained;
-  trained.names = unique_csv_names(run.names);  // those of version 0.1.0 may repeat
-  trained.header = run.header;
-  CsvMatch match{.names = trained.names, .header = run.header, .used = run.inputs};
+  trained.names = unique_csv_names(training.names);  // those of version 0.1.0 may repeat
+  trained.header = training.header;
+  CsvMatch match{.names = trained.names, .header = training.header, .used = training.inputs};
   CsvHead head = matching_head(path, format, match);
   if (head.names.empty()) fail(Fault::data, "{} is empty; it needs a line for each sample", path);
-  if (head.header && !run.header)
+  if (head.header && !training.header)
     fail(Fault::data,
-         "{} begins with a header, but the file that the run was trained on had none; remove the "
-         "line, or write `header: no` if it is a sample",
+         "{} begins with a header, but the training file had none; remove the line, or write "
+         "`header: no` if it is a sample",
          path);
   CsvColumns out;
   if (!head.header) {
     if (head.columns() != trained.columns())
-      fail(Fault::data, "{} has {}, but the file that the run was trained on had {}", path,
+      fail(Fault::data, "{} has {}, but the training file had {}", path,
            counted(head.columns(), "column"), trained.columns());
     for (const std::string& name : c.targets) out.targets.push_back(trained.column(name, path));
-    out.inputs = run.inputs;
+    out.inputs = training.inputs;
     return {std::move(head), std::move(out)};
   }
   out.inputs = matching_columns(head, match, path);
@@ -126,6 +89,34 @@ std::pair<CsvHead, CsvColumns> columns_of_run(const Csv& c, const std::string& p
     out.targets.push_back(matching_columns(head, match, path)[0]);
   }
   return {std::move(head), std::move(out)};
+}
+
+// Inputs and targets are two columns at least.
+[[noreturn]] void refuse_single_column(std::string_view name, std::string_view delimiter,
+                                       const std::string& path) {
+  std::string_view other;
+  for (const auto& [mark, word] :
+       {std::pair{';', "';'"}, {'\t', "tab"}, {'|', "'|'"}, {',', "','"}})
+    if (other.empty() && name.find(mark) != name.npos) other = word;
+  fail(Fault::data,
+       "{} has one column where fields end with {}, but inputs and targets are different columns; "
+       "{}",
+       path, delimiter == "tab" ? "a tab" : fmt::format("'{}'", delimiter),
+       other.empty() ? "give `delimiter` if the file has another one"
+                     : fmt::format("write `delimiter: {}`", other));
+}
+
+// The columns of a file, and which of them are used. training: null: they are those that the
+// settings name.
+std::pair<CsvHead, CsvColumns> head_and_columns(const Csv& c, const std::string& path,
+                                                const CsvFormat& format,
+                                                const TableColumns* training) {
+  if (training != nullptr) return columns_by_training(c, path, format, *training);
+  CsvHead head = read_csv_head(path, format);
+  if (head.names.empty()) fail(Fault::data, "{} is empty; it needs a line for each sample", path);
+  if (head.columns() == 1) refuse_single_column(head.names[0], c.delimiter, path);
+  CsvColumns columns = columns_of(c, head, path);
+  return {std::move(head), std::move(columns)};
 }
 
 // The input columns that hold texts, by their index. Throws Error{data} for columns of numbers with
@@ -166,18 +157,18 @@ std::vector<size_t> columns_of_texts(const std::string& path, const CsvFormat& f
 }
 
 // The input columns that are categories, by their index.
-std::vector<size_t> category_columns(const Csv& c, const CsvHead& head, const CsvColumns& columns,
-                                     const CsvFormat& format) {
-  if (c.finds_categories()) return columns_of_texts(c.path, format, head, columns.inputs);
+std::vector<size_t> category_columns(const Csv& c, const std::string& path, const CsvHead& head,
+                                     const CsvColumns& columns, const CsvFormat& format) {
+  if (c.finds_categories()) return columns_of_texts(path, format, head, columns.inputs);
   std::vector<size_t> out;
   for (const std::string& name : c.categories) {
-    out.push_back(head.column(name, c.path));
+    out.push_back(head.column(name, path));
     if (std::ranges::find(columns.inputs, out.back()) == columns.inputs.end())
       fail(
           Fault::data,
           "column '{}' of {} is in `categories`, but it is no input; remove it there, or add it to "
           "the inputs",
-          head.names[out.back()], c.path);
+          head.names[out.back()], path);
   }
   return out;
 }
@@ -190,11 +181,14 @@ KeyTable<Csv> Csv::keys() {
       .path("test_path", &Csv::test_path, "the same for the test set")
       .optional("targets", &Csv::targets,
                 "target columns, by name or by number from 0 (negative: from the end)")
+      .shared()
       .optional("inputs", &Csv::inputs,
                 "input columns, likewise; by default all columns that are not targets. If they "
                 "are given, other columns may hold any text")
+      .shared()
       .optional("exclude", &Csv::exclude,
                 "columns that are no inputs, likewise; they may hold any text")
+      .shared()
       .optional_section("classes",
                         "number of classes in the target column, which holds 0, 1, ...; auto: "
                         "its values are the names of the classes, in sorted order; 0: targets "
@@ -204,11 +198,14 @@ KeyTable<Csv> Csv::keys() {
                          .fallback = "0",
                          .type = KeyKind::integer,
                          .schema = classes_schema()})
+      .shared()
       .optional("class_names", &Csv::class_names,
                 "values of the target column if it holds text, in the order of their classes")
+      .shared()
       .optional("categories", &Csv::categories,
                 "input columns of text, which become one number per value in the training part: "
                 "1 for the line's, 0 for others; auto: all that hold text")
+      .shared()
       .choice("missing", &Csv::missing, {"error", "mean", "drop"},
               "what happens to fields without a value (empty, ? or one of pandas' words: NA, N/A, "
               "n/a, NaN, nan, -NaN, -nan, null, NULL, None, <NA>, #N/A, #N/A N/A, #NA, 1.#IND, "
@@ -218,6 +215,7 @@ KeyTable<Csv> Csv::keys() {
       .optional("standardize", &Csv::standardize,
                 "whether input columns of numbers become (x - mean) / std, by the mean and "
                 "standard deviation of the training part")
+      .shared()
       .choice("delimiter", &Csv::delimiter, {",", ";", "|", "tab"}, "character between two fields")
       .choice("decimal", &Csv::decimal, {".", ","},
               "decimal mark: 1.5 or 1,5; thousands separators are not read")
@@ -265,49 +263,43 @@ CsvFormat format_of(const Csv& c) {
           .advise_keys = true};
 }
 
-CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training, bool label_words,
-                      bool fitted) {
+CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training, bool label_words) {
   const std::string& path = path_of(c, split);
+  const bool table = training != nullptr && !training->columns.names.empty();
+  const bool has_classes = c.has_classes() || (training != nullptr && training->classes > 0);
   CsvFormat format = format_of(c);
   CsvFile out;
   CsvHead head;
   std::tie(head, out.columns) =
-      fitted
-          ? columns_of_run(c, path, format, training->columns)
-          : head_and_columns(c, split, format, training != nullptr ? &training->columns : nullptr);
+      head_and_columns(c, path, format, table ? &training->columns : nullptr);
   if (head.header) format.header = CsvFormat::HeaderLine::yes;  // also if it was found by names
   format.columns = out.columns.inputs;
   format.targets = out.columns.targets;
   format.columns.insert(format.columns.end(), format.targets.begin(), format.targets.end());
-  if (training != nullptr) {
+  if (table) {
     const std::vector<ColumnEncoding>& encodings = training->columns.encodings;
-    if (!encodings.empty() && encodings.size() != out.columns.inputs.size())
-      fail(Fault::data, "{} has {}, but the training set has {}", path,
-           counted(out.columns.inputs.size(), "input column"), encodings.size());
     const bool fills = std::ranges::any_of(encodings, &ColumnEncoding::fills);
-    if (fitted && fills) format.missing = CsvFormat::Missing::keep;
-    if (fitted && !fills && c.missing == "mean") format.missing = CsvFormat::Missing::refuse;
+    if (fills && c.missing != "drop") format.missing = CsvFormat::Missing::keep;
+    if (!fills && c.missing == "mean") format.missing = CsvFormat::Missing::refuse;
     for (size_t i = 0; i < encodings.size(); ++i)
       if (!encodings[i].categories.empty())
         format.text_columns.push_back(
             {.column = out.columns.inputs[i], .known = encodings[i].categories});
   } else {
-    for (const size_t i : category_columns(c, head, out.columns, format))
+    for (const size_t i : category_columns(c, path, head, out.columns, format))
       format.text_columns.push_back({.column = i});
   }
-  format.label_words = label_words && !c.has_classes();
-  out.class_names = c.class_names;
-  const bool of_run = fitted && c.has_classes() && !training->class_names.empty();
-  if (of_run || (c.auto_classes && training != nullptr)) out.class_names = training->class_names;
-  if (!out.class_names.empty() || c.auto_classes)
+  format.label_words = label_words && !has_classes;
+  if (has_classes) out.class_names = training != nullptr ? training->class_names : c.class_names;
+  const bool finds_classes = c.auto_classes && training == nullptr;
+  if (!out.class_names.empty() || finds_classes)
     format.text_columns.push_back(
         {.column = out.columns.targets[0],
          .known = out.class_names,
-         .refuses_others =
-             out.class_names.empty() ? ""
-             : of_run         ? "that the run was trained with; correct it, or train a new run"
-             : c.auto_classes ? "of the training set; correct it"
-                              : "in `class_names`; add it to the list, or correct it"});
+         .refuses_others = finds_classes ? ""
+                           : training != nullptr
+                               ? "that the model is trained with; correct it, or train with it"
+                               : "in `class_names`; add it to the list, or correct it"});
   out.table = read_csv(path, format);
   out.table.doubt = head.doubt;
   return out;

@@ -30,7 +30,7 @@ struct Csv {
   static void check(const Csv& c, const Owner& owner, Diagnostics& d);
   bool has_classes() const { return auto_classes || classes > 0 || !class_names.empty(); }
   bool finds_categories() const { return categories == std::vector<std::string>{"auto"}; }
-  // Whether the test set is read by what was found in the training set.
+  // Whether something is found in the training set by which other sets are read.
   bool depends_on_training() const {
     return auto_classes || standardize || !categories.empty() || missing == "mean";
   }
@@ -53,12 +53,10 @@ struct CsvFile {
   // `auto_classes`, else it holds numbers.
   std::vector<std::string> class_names;
 };
-// Reads the input and target columns. training: the training set, which then decides about
-// categories and classes; null: the file's texts do. label_words: CsvFormat's, if targets are
-// numbers. fitted: the training set is that of a trained run, as in LoadQuery, whose columns are
-// read. Throws Error{data}.
-CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training, bool label_words,
-                      bool fitted);
+// Reads the input and target columns. training: LoadQuery::training_set, which then decides about
+// columns, categories and classes; null: the settings and the file's texts do. label_words:
+// CsvFormat's, if targets are numbers. Throws Error{data}.
+CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training, bool label_words);
 
 // The columns of another file than the training file, and what is known of that: its columns, by
 // `head`, and which of them are used.

@@ -110,12 +110,10 @@ struct LoadQuery {
   // The numbers of the samples that are trained on, of so many; none given: all. Statistics of a
   // data set are those of these samples.
   std::function<std::vector<uint32_t>(int64_t samples)> trained{};
-  // The training set, for other sets of the run: these have its categories and statistics. Null:
-  // not known.
+  // The training set, or what is kept of a trained run's (fitted_by() in sample_form.h): every
+  // other set has its classes, columns, categories, statistics and characters. Null: this set
+  // decides.
   const Dataset* training_set = nullptr;
-  // `training_set` is what a trained run was fitted to (fitted_by() in sample_form.h), without
-  // samples: it also decides how Split::train is read, and columns are found by its names.
-  bool fitted = false;
   // Generated data sets need not be generated: only sizes and types are wanted, and the contents of
   // the tables are unspecified.
   bool sizes_only = false;
@@ -136,7 +134,8 @@ struct DatasetType : RegistryEntry {
   // Loads or generates the data set. Throws Error{data} that says what is wrong, where, and what to
   // do, and NoTestSplit.
   Dataset (*load)(const std::any& settings, const LoadQuery& query);
-  bool has_test_split = true;
+  // Whether the settings name test samples. Null: the data set has some.
+  bool (*has_test_set)(const std::any& settings) = nullptr;
   // Python lines that make the same tensors for `export --to torch`: x, and y as float32 or int64.
   // They may use torch, numpy as np, and read_idx(path), which returns a tensor. Null, or if it
   // returns an empty text: PyTorch cannot load the data, and the export writes it to .npy files.
@@ -158,6 +157,8 @@ struct DatasetType : RegistryEntry {
   // x [sample shape] and y a class. They may use torchvision's `datasets` and `transforms`.
   bool torch_reads_samples = false;
 };
+
+bool has_test_set(const Choice& dataset);
 
 // A transform under `data.transforms:`: either an element-wise change of the inputs after
 // conversion to f32, or a random change of where an image's pixels come from. For inputs of bytes,

@@ -51,8 +51,9 @@ Kind kind_of(const std::string& path) {
 void refuse_unknown(const std::string& path) {
   if (kind_of(path) == Kind::unknown)
     fail(Fault::data,
-         "{} has an unknown file type; name files that end in .csv, .npy, .idx, -ubyte, {}", path,
-         kImageEndings);
+         "{} has an unknown file type; name files that end in .csv, .tsv, .txt, .npy, .idx, "
+         "-ubyte, {}",
+         path, kImageEndings);
 }
 
 // The files, with the images in and below each folder in its place.

@@ -94,6 +94,11 @@ std::string label_hint(std::span<const int32_t> labels, int32_t wrong,
 NoTestSplit::NoTestSplit(std::string_view dataset, std::string_view keys)
     : Error(Fault::data, fmt::format("dataset '{}' has no test split: write {}", dataset, keys)) {}
 
+bool has_test_set(const Choice& dataset) {
+  const auto* const type = static_cast<const DatasetType*>(dataset.what);
+  return type->has_test_set == nullptr || type->has_test_set(dataset.settings);
+}
+
 NewTable::NewTable(const TensorDesc& d) : desc(d) {
   constexpr size_t kMost = size_t{1} << 44;
   size_t bytes = size_of(d.dtype);

@@ -57,8 +57,8 @@ struct Vocabulary {
         text, [&](std::byte b) { return there[std::to_integer<size_t>(b)]; });
     if (other != text.end())
       fail(Fault::data,
-           "{}: byte {:#04x} at offset {} does not occur in the text that the run was trained on; "
-           "remove it, or train a new run",
+           "{}: byte {:#04x} at offset {} does not occur in the text that the model is trained "
+           "on; remove it, or train with it",
            file, std::to_integer<int>(*other), other - text.begin());
   }
 };
@@ -98,7 +98,6 @@ int64_t windows(const Piece& piece, const TextWindows& s, Split split, const std
 Dataset load_text(const std::string& name, const std::string& file, const TextWindows& settings,
                   const LoadQuery& query) {
   const std::vector<std::byte> text = read_text(file);
-  // The text whose characters are used: a trained run's, or the training text of a validation text.
   const Dataset* const training = query.training_set;
   const Vocabulary vocabulary = training != nullptr && !training->characters.empty()
                                     ? Vocabulary(text, training->characters, file)
@@ -122,7 +121,8 @@ Dataset load_text(const std::string& name, const std::string& file, const TextWi
 std::string text_torch(const std::string& file, const TextWindows& settings,
                        const LoadQuery& query) {
   const std::vector<std::byte> text = read_text(file);
-  if (query.fitted && Vocabulary(text).characters != query.training_set->characters)
+  if (query.training_set != nullptr &&
+      Vocabulary(text).characters != query.training_set->characters)
     return "";  // the program would number the characters anew
   const Piece piece = piece_of(std::ssize(text), settings, query.split);
   return fmt::format(

@@ -33,19 +33,6 @@ void check_batch_norm(const TorchFacts& f) {
        f.query.replicas);
 }
 
-bool has_test_split(const Spec& spec) {
-  const auto& type = *static_cast<const DatasetType*>(spec.data.dataset.what);
-  try {
-    (void)type.load(spec.data.dataset.settings,
-                    {.split = Split::test,
-                     .folder = std::filesystem::path(spec.path).parent_path().string(),
-                     .sizes_only = true});
-    return true;
-  } catch (const NoTestSplit&) {
-    return false;
-  }
-}
-
 // What a training loop of PyTorch's examples does not do. The advice names all keys at once: one
 // may need another, as `early_stop` needs `data.validation`.
 void check_evaluation(const Spec& spec) {
@@ -55,7 +42,7 @@ void check_evaluation(const Spec& spec) {
     without.emplace_back(advice);
   };
   const bool validates = spec.data.validation.on();
-  const bool evaluates = spec.evaluate.on && (!validates || has_test_split(spec));
+  const bool evaluates = spec.evaluate.on && (!validates || has_test_set(spec.data.dataset));
   if (validates) refuse("data.validation", "data.validation=none");
   if (spec.early_stop.patience > 0) refuse("early_stop", "early_stop=none");
   if (spec.minutes) refuse("minutes", "minutes=none");

@@ -30,8 +30,7 @@ LoadQuery query_of(const Spec& spec, Split split, const Dataset* fitted) {
   LoadQuery out{.split = split,
                 .folder = fs::path(spec.path).parent_path().string(),
                 .binary_labels = has_binary_labels(type_of<LossType>(spec.loss)),
-                .training_set = fitted,
-                .fitted = fitted != nullptr};
+                .training_set = fitted};
   if (spec.data.limit > 0)
     out.trained = [limit = spec.data.limit](int64_t samples) {
       std::vector<uint32_t> rows(static_cast<size_t>(std::min(samples, limit)));

@@ -45,6 +45,15 @@ std::string shown_number(double x) {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
+std::vector<double> softmax(std::span<const float> scores) {
+  const auto highest = static_cast<double>(*std::ranges::min_element(scores, before));
+  std::vector<double> out;
+  double sum = 0;
+  for (const float x : scores) sum += out.emplace_back(std::exp(static_cast<double>(x) - highest));
+  for (double& x : out) x /= sum;
+  return out;
+}
+
 TensorDesc target_of(const Spec& spec, const SampleForm& form) {
   TensorDesc out =
       takes_input(spec.data.target_transforms) ? input_of(form, spec.data.transforms) : form.target;
@@ -129,13 +138,11 @@ std::vector<PredictionTable::Ranked> PredictionTable::ranked(std::span<const flo
   std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
     return before(output[static_cast<size_t>(a)], output[static_cast<size_t>(b)]);
   });
-  const auto highest = static_cast<double>(output[static_cast<size_t>(order[0])]);
-  double sum = 0;
-  for (const float x : output) sum += std::exp(static_cast<double>(x) - highest);
+  const std::vector<double> shares = softmax(output);
   std::vector<Ranked> out;
   for (const int64_t i : std::span(order).first(static_cast<size_t>(top_))) {
     const auto x = static_cast<double>(output[static_cast<size_t>(i)]);
-    const double score = kind_ == OutputKind::scores              ? std::exp(x - highest) / sum
+    const double score = kind_ == OutputKind::scores              ? shares[static_cast<size_t>(i)]
                          : kind_ == OutputKind::log_probabilities ? std::exp(x)
                          : kind_ == OutputKind::logits            ? sigmoid(x)
                                                                   : x;
@@ -172,8 +179,13 @@ void PredictionTable::undo_transforms(std::span<float> values) const {
 std::vector<float> PredictionTable::values(std::span<const float> output) const {
   std::vector<float> out(output.begin(), output.end());
   const auto count = static_cast<size_t>(target_.shape.elements());
-  if (kind_ == OutputKind::logits)
-    for (float& x : out) x = static_cast<float>(sigmoid(static_cast<double>(x)));
+  if (kind_ == OutputKind::scores && output_.rank() == 1)  // of targets that are probabilities
+    std::ranges::copy(softmax(output), out.begin());
+  for (float& x : out)
+    if (kind_ == OutputKind::logits)
+      x = static_cast<float>(sigmoid(static_cast<double>(x)));
+    else if (loss_.estimate != nullptr)
+      x = static_cast<float>(loss_.estimate(spec_.loss.settings, static_cast<double>(x)));
   if (loss_.variance != nullptr && out.size() == 2 * count) {
     undo_transforms(std::span(out).first(count));
     // A variance is scaled by the square of the factor of the value, which two values that are far

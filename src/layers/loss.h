@@ -61,6 +61,9 @@ struct LossType : RegistryEntry {
   // The first half of the outputs are means, the second half stand for variances: returns the
   // variance that the loss makes of an output. Null: outputs are no means and variances.
   double (*variance)(const std::any& settings, double output) = nullptr;
+  // For targets that are numbers: the target that an output estimates. Null: the output, or what
+  // `outputs` makes of it.
+  double (*estimate)(const std::any& settings, double output) = nullptr;
   // What the loss requires of the model's outputs, and a remedy. Shown if the loss is not finite
   // though the outputs are. Empty: no requirement.
   std::string_view needs{};

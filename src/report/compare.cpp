@@ -1,5 +1,6 @@
 #include "report/compare.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -95,8 +96,9 @@ RecordedLosses read_losses(const std::string& path) {
     const Json record = record_of(line).value_or(Json());
     const auto step = number_at(record, "step"), epoch = number_at(record, "epoch"),
                loss = number_at(record, "loss");
-    const bool evaluation = number_at(record, "evaluation") || record.find("final");
-    if (evaluation && !loss) return;
+    const bool other = std::ranges::any_of(
+        kOtherRecords, [&](std::string_view key) { return record.find(key) != nullptr; });
+    if (other && !loss) return;
     if (!loss || !(step || epoch))
       fail(Fault::data, R"({}:{}: not a record like {{"step": 1, "loss": 2.3}})", path, number);
     const auto at = static_cast<int64_t>(step ? *step : *epoch);

@@ -145,6 +145,19 @@ std::string result_named(const std::string& word, const std::vector<RunRow>& row
   return with_set.empty() ? word : with_set;
 }
 
+std::string key_named(const std::string& word, const std::vector<RunRow>& rows) {
+  const size_t dot = word.rfind('.');
+  if (dot == word.npos) return word;
+  const std::string section = word.substr(0, dot + 1), key = word.substr(dot);
+  std::string out = word;
+  for (const RunRow& row : rows) {
+    if (row.run.spec.contains(word)) return word;
+    for (const auto& entry : row.run.spec)
+      if (entry.first.starts_with(section) && entry.first.ends_with(key)) out = entry.first;
+  }
+  return out;
+}
+
 void sort_rows(RunsTable& table, const std::string& column) {
   const bool metric = is_result(without_best(column));
   const bool high_is_good = metric ? !lower_is_better(column) : column == "samples_per_second";

@@ -30,6 +30,10 @@ RunsTable make_runs_table(std::vector<RunRow> rows, const std::vector<std::strin
 // "samples_per_second" of "samples/s". Other words are returned as they are.
 std::string result_named(const std::string& word, const std::vector<RunRow>& rows);
 
+// A key in the specs of runs for what stands for one in overrides: "optimizer.adam.lr" for
+// "optimizer.lr". Other words are returned as they are.
+std::string key_named(const std::string& word, const std::vector<RunRow>& rows);
+
 // By a key or column: numbers by value before text, the best first of metrics and speed, runs
 // without a value last, equal ones in the order they had.
 void sort_rows(RunsTable& table, const std::string& column);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "backend/cpu/simd/simd.h"
 #include "base/count.h"
@@ -78,6 +79,40 @@ void check_samples(const Dataset& d) {
          d.size(), Generator::kMaxPermutation);
 }
 
+// What differs if a data set of another kind than the training set's cannot be read as that is.
+// Empty: nothing differs.
+std::string unlike(const Dataset& d, const Dataset& training) {
+  const bool classes = d.classes > 0 && training.classes > 0;
+  if (classes && d.classes != training.classes)
+    return fmt::format("has not the {} of the training set",
+                       counted(training.classes, "class", "classes"));
+  if (d.tokens > training.tokens)
+    return fmt::format("has {} tokens, the training set only {}", d.tokens, training.tokens);
+  const auto names_of = [](const Dataset& set) {
+    std::vector<std::string> out = as_stored(set.class_names);
+    for (int64_t i = 0; i < set.classes && set.class_names.empty(); ++i)
+      out.push_back(std::to_string(i));
+    return out;
+  };
+  const std::vector<std::string> own = names_of(d), known = names_of(training);
+  const bool numbers = std::ranges::none_of(known, [](const std::string& name) {
+    return name.empty() || name.find_first_not_of("0123456789") != name.npos;
+  });
+  // Arrays hold numbers of the training set's classes; of classes that are numbers, maybe these.
+  if (classes && own != known && !(d.class_names.empty() && !numbers))
+    return fmt::format(
+        "numbers classes in another way than the training set, whose classes are {}; give both as "
+        "data sets of one kind",
+        fmt::join(known, ", "));
+  if (d.columns.encodings != training.columns.encodings || d.channels != training.channels)
+    return "is not encoded and standardized as the training set; give both as data sets of one "
+           "kind";
+  if (!d.characters.empty() && d.characters != training.characters)
+    return "numbers characters in another way than the training set; give both as data sets of "
+           "one kind";
+  return "";
+}
+
 // Whether the spec asks for evaluations: `evaluate: false` turns them off, even with a validation
 // set.
 bool evaluates(const Spec& spec) {
@@ -107,7 +142,7 @@ class DataLoading {
  private:
   void load_sets(Diagnostics& d) {
     const DataSpec& data = spec_.data;
-    if (fitted_) query_.training_set = &*fitted_, query_.fitted = true;
+    if (fitted_) query_.training_set = &*fitted_;
     query_.trained = [this](int64_t samples) { return trained(samples); };
     out_.train = load(data.dataset, Split::train);
     query_.trained = nullptr;
@@ -129,13 +164,11 @@ class DataLoading {
     const DataSpec& data = spec_.data;
     switch (out_.evaluated) {
       case EvaluatedSet::test:
-        out_.test = load(data.dataset, Split::test);
+        load_test();
         return;
       case EvaluatedSet::validation:
         if (data.validation.fraction > 0) return;
-        query_.fitted = false;  // its columns are those that its own settings name
         out_.test = load(data.validation.dataset, Split::train);
-        query_.fitted = fitted_.has_value();
         return;
       case EvaluatedSet::training:
         out_.test = out_.train;
@@ -144,10 +177,25 @@ class DataLoading {
     }
   }
 
+  void load_test() {
+    try {
+      out_.test = load(spec_.data.dataset, Split::test);
+    } catch (const NoTestSplit& e) {
+      if (asked_) throw;
+      fail(Fault::data,
+           "{}, or hold out samples with `data.validation: 0.1`, or write `evaluate: "
+           "false`",
+           e.what());
+    }
+  }
+
   Dataset load(const Choice& dataset, Split split) {
     query_.split = split;
     Dataset d = static_cast<const DatasetType*>(dataset.what)->load(dataset.settings, query_);
     check_samples(d);
+    if (query_.training_set != nullptr)
+      if (const std::string problem = unlike(d, *query_.training_set); !problem.empty())
+        fail(Fault::data, "{} {}", d.description, problem);
     d.ignored = count_ignored(d, query_.ignore_index);
     return d;
   }
@@ -188,11 +236,7 @@ class DataLoading {
   // A data set without test samples is none: then only the validation set is evaluated.
   void load_final_test() {
     const Choice& dataset = spec_.data.dataset;
-    if (!static_cast<const DatasetType*>(dataset.what)->has_test_split) return;
-    try {
-      out_.final_test = load(dataset, Split::test);
-    } catch (const NoTestSplit&) {
-    }
+    if (has_test_set(dataset)) out_.final_test = load(dataset, Split::test);
   }
 
   const Spec& spec_;
@@ -212,9 +256,6 @@ void check_evaluated_set(const SessionData& out) {
     fail(Fault::data, "the {} targets are {} {}, but the training targets are {} {}", set,
          out.test_loader->target().shape.str(), name_of(out.test_loader->target().dtype),
          out.loader->target().shape.str(), name_of(out.loader->target().dtype));
-  if (out.test->classes > out.train.classes || out.test->tokens > out.train.tokens)
-    fail(Fault::data, "the {} set has {} classes and {} tokens, the training set only {} and {}",
-         set, out.test->classes, out.test->tokens, out.train.classes, out.train.tokens);
 }
 
 void make_loaders(SessionData& out, const Spec& spec, Diagnostics& d) {

@@ -1,8 +1,12 @@
 #include "spec/evaluation_keys.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "spec/metric_name.h"
 
@@ -175,6 +179,42 @@ void read_validation(ValidationSpec& out, const Node& n, const Registry& dataset
   }
 }
 
+// The texts of a list, or that of a single value.
+std::vector<std::string> texts_of(const Node& n) {
+  if (n.kind != Node::Kind::list) return {n.text};
+  std::vector<std::string> out;
+  for (const Node& i : n.items) out.push_back(i.text);
+  return out;
+}
+
+bool is_default(const KeyDoc& key, const Node& value) {
+  const std::string text = fmt::format("{}", fmt::join(texts_of(value), ", "));
+  return key.fallback == text || key.fallback == fmt::format("[{}]", text);
+}
+
+// The value of a key; null: it is not given, or unset.
+const Node* given(const Node& settings, std::string_view key) {
+  const Node* const value = settings.find(key);
+  return value && value->kind != Node::Kind::null ? value : nullptr;
+}
+
+// Gives the validation set the training set's value of a key.
+void share(const KeyDoc& key, const Node& training, Node& validation, Diagnostics& d) {
+  const Node *const of = given(training, key.name), *const own = given(validation, key.name);
+  if (!own && of) {
+    std::erase_if(validation.entries, [&](const auto& e) { return e.key.value == key.name; });
+    validation.entries.push_back({.key = {std::string(key.name), of->where}, .value = *of});
+  }
+  if (!own || (of ? texts_of(*of) == texts_of(*own) : is_default(key, *own))) return;
+  const std::string theirs =
+      of ? fmt::format("has {} in line {}", fmt::join(texts_of(*of), ", "), of->where.line)
+         : fmt::format("leaves it out (default: {})", key.fallback);
+  d.error(own->where,
+          fmt::format("'{0}' of the validation set is that of the training set, which {1}; delete "
+                      "'{0}' here, or give both the same value",
+                      key.name, theirs));
+}
+
 void read_evaluate(EvaluateSpec& out, const Node& n, Diagnostics& d) {
   if (n.kind == Node::Kind::map)
     out = EvaluateKeys::keys().decode(n, {"'evaluate'", n.where}, d), out.on = true;
@@ -211,6 +251,27 @@ void add_validation_key(KeyTable<DataSpec>& t, const Registries& v) {
                    {"then", {{"exclusiveMinimum", 0}, {"exclusiveMaximum", 1}}},
                    {"else", {{"$ref", "#/definitions/dataset"}}}}})
       .usage("torch.utils.data.random_split", "data: {validation: 0.1}");
+}
+
+Node with_shared_keys(const Node& data, const Registry& datasets, Diagnostics& d) {
+  Node out = data;
+  const Node* const training = out.find("dataset");
+  Node* const validation = out.find("validation");
+  if (!training || !validation || training->entries.size() != 1 || validation->entries.size() != 1)
+    return out;
+  const auto& [type, settings] = training->entries[0];
+  auto& [own_type, own] = validation->entries[0];
+  const RegistryEntry* const entry = find_entry(datasets, type.value);
+  if (!entry || own_type.value != type.value) return out;
+  const std::vector<KeyDoc> keys = entry->describe();
+  if (own.kind == Node::Kind::scalar) {  // the first key's value
+    Node map{.kind = Node::Kind::map, .where = own.where};
+    map.entries.push_back({.key = {std::string(keys[0].name), own.where}, .value = own});
+    own = std::move(map);
+  }
+  for (const KeyDoc& key : keys)
+    if (key.shared && own.kind == Node::Kind::map) share(key, settings, own, d);
+  return out;
 }
 
 void add_end_keys(KeyTable<TopKeys>& t) {

@@ -409,7 +409,8 @@ KeyTable<TopKeys> top_keys(const Registries& v) {
       .section("data", "samples, their order and their batches",
                [&v](TopKeys& s, const Node& n, Diagnostics& d) {
                  if (n.kind == Node::Kind::map)
-                   s.data = data_keys(v).decode(n, {"'data'", n.where}, d);
+                   s.data = data_keys(v).decode(with_shared_keys(n, v.datasets, d),
+                                                {"'data'", n.where}, d);
                  else
                    d.error(n.where, "'data' must be a map of keys");
                  s.data.where = n.where;

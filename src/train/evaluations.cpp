@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/count.h"
 #include "base/fail.h"
 #include "spec/metric_name.h"
 
@@ -69,6 +70,9 @@ void Evaluations::read(const TrainState& from) {
 }
 
 std::string text_of(const SessionData& data, const BestValue& best) {
+  if (best.epoch == 0)
+    return fmt::format("{} {} was nan in all of {}", data.evaluated_set(), best.metric,
+                       counted(best.waited, "evaluation"));
   return fmt::format("{} {} {:.4f} in epoch {}", data.evaluated_set(), best.metric, best.value,
                      best.epoch);
 }

@@ -43,7 +43,8 @@ class Evaluations {
   BestValue best_, early_stop_;
 };
 
-// "validation accuracy 0.8912 in epoch 7".
+// "validation accuracy 0.8912 in epoch 7"; of metrics that were never a number: "validation auc was
+// nan in all of 5 evaluations".
 std::string text_of(const SessionData& data, const BestValue& best);
 
 }  // namespace dpt

@@ -1,7 +1,8 @@
-// Reads metrics.jsonl: one flat JSON object per line, {"step": 1, "loss": 2.3} or {"epoch": 1,
-// "loss": 2.3}.
+// Reads metrics.jsonl: one flat JSON object per line, {"step": 1, "loss": 2.3}, {"epoch": 1,
+// "loss": 2.3}, or a record with one of the keys kOtherRecords.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -15,6 +16,10 @@
 namespace dpt {
 
 inline constexpr size_t kMostRecordBytes = 64 * kKiB;  // of a line; the rest of it is dropped
+
+// The keys of records that are neither of a step nor of an epoch, and have no training loss.
+inline constexpr std::array<std::string_view, 3> kOtherRecords = {"evaluation", "final",
+                                                                  "stopped_early"};
 
 // Calls `line` for each line of a stream, with its number from 1. The last line may lack a line
 // break, since a run may be writing it. Memory use is bounded. Afterwards `in.bad()` says whether

@@ -294,7 +294,10 @@ void Reporter::final_test(const FinalRecord& r) {
 
 // Names the file only if it has these weights: it could not be written, perhaps.
 void Reporter::print_best(const BestValue& best) const {
-  if (best.metric.empty() || best.epoch == 0 || folder_.empty()) return;
+  if (best.metric.empty() || folder_.empty()) return;
+  if (best.epoch == 0 && best.waited > 0)
+    print_note("no best weights were kept: {}\n", text_of(session_.data, best));
+  if (best.epoch == 0) return;
   const std::string file = best_weights_file(folder_);
   const bool there = step_of_best_weights(file) == best.step;
   print_note("best {}: {}\n", text_of(session_.data, best),
@@ -315,6 +318,8 @@ void Reporter::end(const End& end) {
                  session_.settings.spec.minutes.value_or(0), saved);
   else if (end.stopped_by)
     print_stderr("{}; {} saved\n", name_of_stop(end.stopped_by), saved);
+  else if (end.stopped_early && end.early_stop.epoch == 0)
+    print_note("Stopped early (`early_stop`): {}\n", text_of(session_.data, end.early_stop));
   else if (end.stopped_early)
     print_note("Stopped early (`early_stop`): no better {} in {}; {} was the best\n",
                fmt::format("{} {}", session_.data.evaluated_set(), end.early_stop.metric),

@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/sha256.h"
+#include "data/dataset.h"
 #include "session/session.h"
 #include "spec/metric_name.h"
 #include "spec/spec.h"
@@ -23,6 +24,11 @@ constexpr double kMostCount = 1e15;  // doubles represent smaller counts exactly
 
 std::string_view evaluated_set(const Spec& spec) {
   return spec.data.validation.on() ? "validation" : "test";
+}
+
+// With a validation set, the test set is evaluated at the end, if there is one.
+bool evaluates_test_set(const Spec& spec) {
+  return spec.evaluate.on && (!spec.data.validation.on() || has_test_set(spec.data.dataset));
 }
 
 bool better(std::string_view metric, double a, double b) {
@@ -41,8 +47,16 @@ std::vector<std::string> metrics_of(const Spec& spec) {
     for (const std::string& m : metrics) out.push_back(fmt::format("{}.{}", set, m));
   };
   if (spec.data.validation.on()) add("validation");
-  if (spec.evaluate.on) add("test");
+  if (evaluates_test_set(spec)) add("test");
   return out;
+}
+
+std::string evaluation_advice(const Spec& spec) {
+  if (has_test_set(spec.data.dataset))
+    return spec.evaluate.on ? "" : "set evaluate=true to evaluate on the test set";
+  return spec.data.validation.on()
+             ? "the data has no test set"
+             : "the data has no test set: set data.validation=0.1 to hold out samples";
 }
 
 bool records_metric(const Spec& spec, std::string_view metric) {

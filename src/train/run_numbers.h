@@ -20,6 +20,9 @@ struct Spec;
 // "test.loss" and "validation.accuracy".
 std::vector<std::string> metrics_of(const Spec& spec);
 
+// How a run of this spec would evaluate its test set, for messages. Empty: it does.
+std::string evaluation_advice(const Spec& spec);
+
 // Whether a run of this spec records the metric, a full name: one of metrics_of(), or that of one
 // of its labels, such as test.f1.cat.
 bool records_metric(const Spec& spec, std::string_view metric);

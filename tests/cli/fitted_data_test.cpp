@@ -261,8 +261,8 @@ cores: 1
       dptrain({"eval", "t", "data.dataset.text.path=new.txt", "--set", "train"}, {}, folder.path());
   CHECK(f.code == 4);
   CHECK_MESSAGE(has(f.err,
-                    "new.txt: byte 0x78 at offset 3 does not occur in the text that the run "
-                    "was trained on"),
+                    "new.txt: byte 0x78 at offset 3 does not occur in the text that the model "
+                    "is trained on"),
                 f.err);
 }
 

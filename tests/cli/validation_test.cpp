@@ -202,6 +202,100 @@ epochs: 1
                     "has no test split: write test_inputs and test_targets, or evaluate "
                     "the validation set with --set validation"),
                 missing);
+  // Such a run has no number of the test set, which is told before it trains.
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"v.yaml", "evaluate=true", "--print", "test.loss"},
+        {"v.yaml", "--print", "test.loss"}}) {
+    const std::string none = error(words);
+    CHECK_MESSAGE(has(none,
+                      "--print: this run has no number 'test.loss'; the data has no test "
+                      "set; it has: loss, validation.loss, best.loss"),
+                  none);
+  }
+}
+
+// A text table with the words low, mid and high, each of which has its own x.
+std::string sizes(const std::vector<int>& order, const std::vector<std::string>& names) {
+  std::string out = "x,y\n";
+  for (int i = 0; i < 30; ++i) {
+    const int size = order[static_cast<size_t>(i) % order.size()];
+    out += fmt::format("{},{}\n", size + i % 4 * 0.1, names[static_cast<size_t>(size)]);
+  }
+  return out;
+}
+
+TEST_CASE("a separate validation set has the classes of the training set") {
+  const Folder folder;
+  folder.write("t.yaml", R"(
+data:
+  dataset: {csv: {path: t.csv, targets: y, classes: auto}}
+  validation: {csv: v.csv}
+  batch_size: 10
+model: [{linear: 16}, relu, {linear: 3}]
+loss: cross_entropy
+optimizer: {adam: 0.05}
+epochs: 100
+cores: 1
+)");
+  for (const std::vector<std::string>& names :
+       {std::vector<std::string>{"low", "mid", "high"}, {"1", "2", "3"}, {"5", "03", "4"}}) {
+    folder.write("t.csv", sizes({0, 1, 2}, names));
+    folder.write("v.csv", sizes({2, 1}, names));
+    const Finished f = dptrain({"t.yaml", "--print", "accuracy"}, {}, folder.path());
+    CHECK_MESSAGE(f.out == "1\n", f.err);
+    const Finished test =
+        dptrain({"eval", "t", "data.dataset.csv.test_path=v.csv", "--print", "accuracy"}, {},
+                folder.path());
+    CHECK_MESSAGE(test.out == "1\n", test.err);
+  }
+}
+
+TEST_CASE("a separate validation set cannot be read in another way than the training set") {
+  const Folder folder;
+  folder.write("t.csv", "x,y,y2\n1,0,2\n2,1,0\n3,2,1\n");
+  folder.write("x.npy", npy("<f4", "(2, 1)", std::vector<float>{1, 2}));
+  folder.write("y.npy", npy("<i4", "(2,)", std::vector<int32_t>{1, 2}));
+  const auto check = [&](const std::string& dataset, const std::string& validation) {
+    folder.write("t.yaml", fmt::format(R"(
+data:
+  dataset: {}
+  validation: {}
+  batch_size: 2
+model: [{{linear: 3}}]
+loss: cross_entropy
+optimizer: sgd
+)",
+                                       dataset, validation));
+    return dptrain({"check", "t.yaml"}, {}, folder.path());
+  };
+  const auto refused = [&](const std::string& dataset, const std::string& validation,
+                           const std::string& why) {
+    const Finished f = check(dataset, validation);
+    CHECK(f.code != 0);
+    CHECK_MESSAGE(has(f.err, why), f.err);
+  };
+  const std::string numbered = "{csv: {path: t.csv, targets: y, inputs: x, classes: 3}}";
+  const auto csv = [](const std::string& keys) { return "{csv: {path: t.csv, " + keys + "}}"; };
+  refused(numbered, csv("targets: y2"),
+          "t.yaml:4:44: error: 'targets' of the validation set is that of the training set, which "
+          "has y in line 3; delete 'targets' here, or give both the same value");
+  refused(numbered, csv("inputs: [y2]"), "which has x in line 3; delete 'inputs'");
+  refused(numbered, csv("classes: auto"), "which has 3 in line 3; delete 'classes'");
+  refused(numbered, csv("class_names: ['0', '1', '2']"), "which leaves it out (default: [])");
+  refused(numbered, csv("standardize: true"), "which leaves it out (default: false)");
+  for (const char* keys : {"targets: [y], standardize: false", "classes: 3, missing: drop"}) {
+    const Finished f = check(numbered, csv(keys));
+    CHECK_MESSAGE(f.code == 0, f.err);
+  }
+  // Arrays hold numbers of the training set's classes.
+  const std::string arrays = "{npy: {inputs: x.npy, targets: y.npy}}";
+  const Finished f = check(numbered, arrays);
+  CHECK_MESSAGE(f.code == 0, f.err);
+  refused("{csv: {path: t.csv, targets: y, inputs: x, classes: 3, standardize: true}}", arrays,
+          "is not encoded and standardized as the training set");
+  folder.write("t.csv", "x,y\n1,1\n2,2\n3,3\n");
+  refused("{csv: {path: t.csv, targets: y, classes: auto}}", arrays,
+          "numbers classes in another way than the training set, whose classes are 1, 2, 3");
 }
 
 }  // namespace

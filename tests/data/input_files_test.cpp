@@ -64,13 +64,25 @@ TEST_CASE("columns of a CSV file are found by their names, or by their number") 
   CHECK(floats(set, {folder.write("3.csv", "7,8,1\n")}) == Floats{7, 8});
   CHECK(floats(set, {folder.file("1.csv"), folder.file("2.csv")}) == Floats{6, 5, 7, 8, 9, 10});
   CHECK(has(refusal(set, {folder.write("4.csv", "a,c\n1,2\n")}), "has no column 'b'"));
-  CHECK(has(refusal(set, {folder.write("5.csv", "1,2,3,4\n")}),
-            "has 4 columns, but the model takes 2; give the input columns alone"));
+  CHECK(
+      has(refusal(set, {folder.write("5.csv", "1,2,3,4\n")}),
+          "has 4 columns, but the model takes 2; give the 3 columns of the training file, or the 2 "
+          "input columns alone (0-1, counted from 0), or a header with their names"));
   folder.write("plain.csv", "0,1,2\n1,3,4\n");
   const Set plain = set_of("csv", "{path: plain.csv, targets: 0, classes: 2}", folder);
   CHECK(floats(plain, {folder.file("2.csv")}) == Floats{7, 8, 9, 10});
   CHECK(floats(plain, {folder.file("3.csv")}) == Floats{8, 1});  // its columns 1 and 2
-  CHECK(has(refusal(plain, {folder.file("1.csv")}), "the training file had none"));
+  CHECK(has(refusal(plain, {folder.file("1.csv")}),
+            "the training file had none; remove the line, and give the 3 columns of the training "
+            "file, or the 2 input columns alone (1-2, counted from 0)"));
+  // Keys of a spec are no remedy.
+  CHECK(has(refusal(set, {folder.write("6.csv", "a,b\n1,NA\n")}),
+            "'NA' in column 'b' stands for a missing value; enter a value, or delete the line"));
+  CHECK(has(refusal(set, {folder.write("7.csv", "a,b\n1,x4\n")}),
+            "'x4' in column 'b' is not a number; the model takes a number: correct it"));
+  CHECK(has(refusal(set, {folder.write("8.csv", "a,b\n1,2;3\n")}),
+            "if ';' stands between the numbers of this file, write ',' instead, as in the training "
+            "file"));
 }
 
 TEST_CASE("a CSV file for a run of another data set has all numbers of a sample") {

@@ -145,6 +145,25 @@ TEST_CASE("values in files keep the digits of a float32") {
   CHECK(has(table.json_lines(outputs), "{\"value\": 1234501}"));
 }
 
+TEST_CASE("outputs become what the targets are: counts and probabilities") {
+  const InputFiles one = files_of({{"a", 1}});
+  const auto numbers = [&](const std::string& loss, const std::vector<float>& outputs) {
+    const LoadedText text = spec_of(loss);
+    const std::string csv = PredictionTable(text.spec, values(2), one, {2}, 1).csv(outputs);
+    return csv.substr(csv.find('\n') + 1);
+  };
+  const float half = std::log(0.5F);
+  CHECK(numbers("poisson_nll_loss", {0, half}) == "a,0,1,0.5\n");
+  CHECK(numbers("{poisson_nll_loss: {log_input: false}}", {0.25, 3}) == "a,0,0.25,3\n");
+  CHECK(numbers("kl_div", {0, half}) == "a,0,1,0.5\n");
+  CHECK(numbers("{kl_div: {log_target: true}}", {0, -2}) == "a,0,0,-2\n");
+  CHECK(numbers("cross_entropy", {3, 3}) == "a,0,0.5,0.5\n");
+  CHECK(numbers("focal_loss", {3, 3}) == "a,0,0.5,0.5\n");
+  CHECK(numbers("bce_with_logits_loss", {0, 0}) == "a,0,0.5,0.5\n");
+  CHECK(numbers("soft_margin_loss", {0, 0}) == "a,0,0.5,0.5\n");
+  CHECK(numbers("l1_loss", {3, -2}) == "a,0,3,-2\n");
+}
+
 // Outputs of gaussian_nll_loss are means, then variances or their logarithms.
 TEST_CASE("means and variances in the units of the data") {
   const InputFiles one = files_of({{"a", 1}});

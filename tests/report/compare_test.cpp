@@ -40,6 +40,7 @@ TEST_CASE("lines of losses are read, whoever wrote them") {
                                "{\"step\": 4, \"loss\": null}\n"
                                "{\"evaluation\": 1, \"step\": 4, \"epoch\": 1, \"test_loss\": 7}\n"
                                "{\"final\": true, \"step\": 4, \"epoch\": 1, \"test_loss\": 7}\n"
+                               "{\"stopped_early\": true, \"time\": 3.5, \"run\": \"a\"}\n"
                                "{\"epoch\": 1, \"loss\": 2.25, \"steps\": 3, \"test_loss\": 7}\n"));
   REQUIRE(l.steps.size() == 4);
   CHECK(l.steps.at(1) == 2.5);

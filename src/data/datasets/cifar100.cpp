@@ -19,7 +19,8 @@ struct Cifar100 {
               "folder of the files or of their archive; none: searched in $DPTRAIN_DATA, datasets/ "
               "and the user's cache")
         .choice("labels", &Cifar100::labels, {"fine", "coarse"},
-                "the 100 fine classes or the 20 coarse ones");
+                "the 100 fine classes or the 20 coarse ones")
+        .shared();
   }
 };
 

@@ -4,12 +4,16 @@
 #include <cmath>
 #include <fstream>
 #include <numeric>
+#include <optional>
+
+#include <fmt/ranges.h>
 
 #include "base/count.h"
 #include "base/fail.h"
 #include "base/one_line.h"
 #include "data/column_encoding.h"
 #include "data/csv_file.h"
+#include "data/sample_form.h"
 #include "data/tables.h"
 #include "formats/python_call.h"
 
@@ -90,28 +94,44 @@ void note_lost_digits(const Csv& c, const CsvFile& file, const std::string& path
     look(file.columns.targets, "subtract a number from the column, such as its mean");
 }
 
+// Classes are those of the training set, in its order.
+void check_class_names(const Csv& c, const Dataset& training, const std::string& path) {
+  if (c.class_names.empty() || training.classes == 0) return;
+  if (const auto known = as_stored(training.class_names); known != c.class_names)
+    fail(Fault::data,
+         "{}: `class_names` lists {}, but the model is trained with {}; leave `class_names` out",
+         path, fmt::join(c.class_names, ", "),
+         known.empty() ? fmt::format("the numbers 0 to {}", training.classes - 1)
+                       : fmt::format("the classes {}", fmt::join(known, ", ")));
+}
+
+Dataset load(const std::any& settings, const LoadQuery& query);
+
+// The training set, by which other sets are read; null: this set is read by itself.
+const Dataset* training_of(const std::any& settings, const LoadQuery& query,
+                           std::optional<Dataset>& own) {
+  if (query.training_set != nullptr || query.split == Split::train) return query.training_set;
+  own = load(settings, {.folder = query.folder,
+                        .ignore_index = query.ignore_index,
+                        .binary_labels = query.binary_labels,
+                        .trained = query.trained});
+  return &*own;
+}
+
 Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
   const std::string& path = path_of(c, query.split);
-  const Dataset* training = query.training_set;
-  Dataset own;
-  if (training == nullptr && query.split == Split::test && c.depends_on_training()) {
-    own = load(settings, {.folder = query.folder,
-                          .ignore_index = query.ignore_index,
-                          .binary_labels = query.binary_labels,
-                          .trained = query.trained});
-    training = &own;
-  }
-  if (training != nullptr && training->columns.names.empty()) training = nullptr;
-  const bool fitted = query.fitted && training != nullptr;
-  CsvFile file = read_csv_file(c, query.split, training, query.binary_labels, fitted);
+  std::optional<Dataset> own;
+  const Dataset* const training = training_of(settings, query, own);
+  if (training != nullptr) check_class_names(c, *training, path);
+  CsvFile file = read_csv_file(c, query.split, training, query.binary_labels);
   const auto& [table, columns, names] = file;
   Dataset d;
   d.columns = {.names = table.names,
                .header = table.header,
                .inputs = columns.inputs,
                .targets = columns.targets};
-  if (training != nullptr) {
+  if (training != nullptr && !training->columns.names.empty()) {
     d.columns.encodings = training->columns.encodings;
   } else {
     const std::vector<uint32_t> rows =
@@ -124,17 +144,19 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   const EncodedInputs encoded = encode(table, columns.inputs, d.columns.encodings);
   d.inputs = encoded.table;
   for (const size_t i : columns.inputs) d.missing.push_back(table.missing[i]);
-  const bool finds_classes = c.auto_classes && names.empty();
+  const bool finds_classes = c.auto_classes && training == nullptr;
   if (finds_classes) d.targets = classes_of_texts(file);
   d.class_names = file.class_names;
-  d.classes = d.class_names.empty() ? c.classes : std::ssize(d.class_names);
+  d.classes = training != nullptr && training->classes > 0 ? training->classes
+              : d.class_names.empty()                      ? c.classes
+                                                           : std::ssize(d.class_names);
   if (!finds_classes)
     d.targets = d.classes > 0 ? classes_from(file, d.classes, path, query.ignore_index)
                               : pick(table, columns.targets);
   if (!table.doubt.empty()) d.warnings.push_back(table.doubt);
-  if (fitted && encoded.unknown > 0)
+  if (training != nullptr && encoded.unknown > 0)
     d.warnings.push_back(fmt::format(
-        "{}: {} of no category that the run was trained with, first '{:.20}' in '{:.20}': they "
+        "{}: {} of no category that the model is trained with, first '{:.20}' in '{:.20}': they "
         "count as none",
         path, counted(encoded.unknown, "field"), encoded.first_unknown[0].text,
         encoded.first_unknown[0].column));
@@ -148,20 +170,40 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   return d;
 }
 
+// "0-59, 61": numbers of columns.
+std::string ranges_of(const std::vector<size_t>& columns) {
+  std::string out;
+  for (size_t i = 0; i < columns.size();) {
+    size_t end = i + 1;
+    while (end < columns.size() && columns[end] == columns[end - 1] + 1) ++end;
+    out += fmt::format("{}{}", i > 0 ? ", " : "", columns[i]);
+    if (end > i + 1) out += fmt::format("-{}", columns[end - 1]);
+    i = end;
+  }
+  return out;
+}
+
+// "the 65 columns of the training file, or the 61 input columns alone (0-59, 61, counted from 0)".
+std::string possible_columns(const TableColumns& columns) {
+  return fmt::format("the {} of the training file, or the {} alone ({}, counted from 0)",
+                     counted(columns.names.size(), "column"),
+                     counted(columns.inputs.size(), "input column"), ranges_of(columns.inputs));
+}
+
 // The columns of a file for predictions that hold the inputs. Without a header, the file has either
 // the inputs alone or the columns of the training file.
 std::vector<size_t> columns_for_inputs(const TableColumns& columns, const CsvHead& head,
                                        const CsvMatch& match, const std::string& path) {
   if (head.header && !columns.header)
-    fail(Fault::data, "{} begins with a header, but the training file had none; remove the line",
-         path);
+    fail(Fault::data,
+         "{} begins with a header, but the training file had none; remove the line, and give {}",
+         path, possible_columns(columns));
   if (head.header) return matching_columns(head, match, path);
   const size_t inputs = columns.inputs.size();
   if (head.columns() != inputs && head.columns() != columns.names.size())
-    fail(Fault::data,
-         "{} has {}, but the model takes {}; give the input columns alone, or a header with their "
-         "names",
-         path, counted(head.columns(), "column"), inputs);
+    fail(Fault::data, "{} has {}, but the model takes {}; give {}{}", path,
+         counted(head.columns(), "column"), inputs, possible_columns(columns),
+         columns.header ? ", or a header with their names" : "");
   if (head.columns() != inputs) return columns.inputs;
   std::vector<size_t> all(inputs);
   std::iota(all.begin(), all.end(), size_t{0});
@@ -236,8 +278,9 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
   if (c.depends_on_training() || c.missing != "error" || c.decimal != ".") return "";
   const std::string& path = path_of(c, query.split);
+  std::optional<Dataset> own;
   const auto [table, columns, names] =
-      read_csv_file(c, query.split, nullptr, query.binary_labels, false);
+      read_csv_file(c, query.split, training_of(settings, query, own), query.binary_labels);
   if (table.label_words > 0 || begins_with_separator(path)) return "";
   if (!c.exclude.empty() || !c.inputs.empty() || !c.class_names.empty())
     return torch_of_columns(c, table, columns, path);
@@ -256,6 +299,9 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 DatasetType csv() {
   DatasetType t{registry_entry<Csv>("csv", "CSV file of numbers and texts, one sample per line.")};
   t.load = load;
+  t.has_test_set = [](const std::any& s) {
+    return !std::any_cast<const Csv&>(s).test_path.empty();
+  };
   t.input_columns = input_columns;
   t.torch = torch;
   return t;

@@ -24,7 +24,8 @@ struct Idx {
         .path("test_images", &Idx::test_images, "the same for the test set")
         .path("test_labels", &Idx::test_labels, "the same for the test set")
         .optional("classes", &Idx::classes, "number of classes; 0: the largest label + 1",
-                  kNotNegative);
+                  kNotNegative)
+        .shared();
   }
   static void check(const Idx& c, const Owner& owner, Diagnostics& d) {
     if (c.test_images.empty() != c.test_labels.empty())
@@ -45,7 +46,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Idx&>(settings);
   const Paths paths = paths_of(c, query.split);
   Dataset d;
-  d.classes = c.classes == 0 && query.fitted ? query.training_set->classes : c.classes;
+  d.classes = c.classes == 0 && query.training_set ? query.training_set->classes : c.classes;
   if (d.classes == 0 && query.split == Split::test) {  // both splits must have the same classes
     const std::string train = paths_of(c, Split::train).labels;
     as_classes(read_idx(train), d.classes, train, query.ignore_index);
@@ -71,6 +72,9 @@ DatasetType idx() {
   DatasetType t{
       registry_entry<Idx>("idx", "Two IDX files, the format of MNIST: inputs and classes.")};
   t.load = load;
+  t.has_test_set = [](const std::any& s) {
+    return !std::any_cast<const Idx&>(s).test_images.empty();
+  };
   t.torch = torch;
   return t;
 }

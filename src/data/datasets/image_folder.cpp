@@ -298,23 +298,25 @@ std::vector<int32_t> numbers_in(const Dataset& training, const std::vector<std::
   return out;
 }
 
+// Without the training set's classes, both folders must have the same: they are numbered alike.
+void check_same_classes(const ImageFolder& s) {
+  const auto train = classes_of(s.path), test = classes_of(s.test_path);
+  if (train != test)
+    fail(Fault::data,
+         "{} and {} have different classes: {} and {} subfolders, or subfolders with other names",
+         s.test_path, s.path, test.size(), train.size());
+}
+
 Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& s = std::any_cast<const ImageFolder&>(settings);
   const bool train = query.split == Split::train;
   if (!train && s.test_path.empty()) throw NoTestSplit("image_folder", "test_path");
   const std::string& folder = train ? s.path : s.test_path;
   const std::vector<std::string> classes = classes_of(folder);
-  // The set whose classes are used: a trained run's, or the training set of a separate validation
-  // set.
-  const Dataset* const known = query.training_set != nullptr && (train || query.fitted) &&
-                                       !query.training_set->class_names.empty()
-                                   ? query.training_set
-                                   : nullptr;
-  if (!train && known == nullptr)
-    if (const auto others = classes_of(s.path); others != classes)
-      fail(Fault::data,
-           "{} and {} have different classes: {} and {} subfolders, or subfolders with other names",
-           folder, s.path, classes.size(), others.size());
+  const Dataset* const known =
+      query.training_set != nullptr && !query.training_set->class_names.empty() ? query.training_set
+                                                                                : nullptr;
+  if (!train && known == nullptr) check_same_classes(s);
   std::vector<int32_t> numbers(classes.size());
   std::iota(numbers.begin(), numbers.end(), 0);
   if (known != nullptr) numbers = numbers_in(*known, classes, folder);
@@ -360,6 +362,7 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
   const auto& s = std::any_cast<const ImageFolder&>(settings);
   if (query.split == Split::test && s.test_path.empty())
     throw NoTestSplit("image_folder", "test_path");
+  if (query.split == Split::test && fs::is_directory(s.test_path)) check_same_classes(s);
   const auto step = [](std::string_view name, const std::vector<int64_t>& size) {
     PythonCall call(name);
     return (size.size() == 1 ? call.arg(size[0]) : call.arg(size)).str() + ", ";
@@ -392,6 +395,9 @@ DatasetType image_folder() {
                                             "JPEG, PNG, BMP, PPM, PGM, WebP and TIFF images in one "
                                             "folder per class, decoded during training.")};
   t.load = load;
+  t.has_test_set = [](const std::any& s) {
+    return !std::any_cast<const ImageFolder&>(s).test_path.empty();
+  };
   t.image_reader = image_reader;
   t.torch = torch;
   t.torch_reads_samples = true;

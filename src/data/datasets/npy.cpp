@@ -33,14 +33,17 @@ struct Npy {
         .path("test_targets", &Npy::test_targets, "the same for the test set")
         .optional("classes", &Npy::classes, "number of classes; 0: the largest class + 1",
                   kNotNegative)
+        .shared()
         .optional("tokens", &Npy::tokens,
                   "number of tokens, if inputs are integers; 0: the largest in `inputs` and "
                   "`test_inputs` + 1",
                   kNotNegative)
+        .shared()
         .optional("standardize", &Npy::standardize,
                   "whether inputs of floats become (x - mean) / std, by the mean and standard "
                   "deviation of each column or channel (the first dimension of a sample) in the "
-                  "training part");
+                  "training part")
+        .shared();
   }
   static void check(const Npy& c, const Owner& owner, Diagnostics& d) {
     if (c.test_inputs.empty() != c.test_targets.empty())
@@ -62,7 +65,7 @@ Table targets_from(const std::string& path, int64_t& classes, std::optional<int6
   if (read.desc.dtype != DType::f32)
     return as_classes(read, classes, path, ignore, Shape::kMaxRank);
   if (classes > 0)
-    fail(Fault::data, "{} holds {} f32 values, but 'classes' was given; write whole numbers", path,
+    fail(Fault::data, "{} holds {} f32 values, but classes are whole numbers; save integers", path,
          read.desc.shape.str());
   return read.desc.shape.rank() == 1 ? reshaped(read, {read.size(), 1}) : read;
 }
@@ -98,32 +101,23 @@ int64_t tokens_of(const Npy& c, const Table& inputs, Split split) {
 void load_standardized(const std::any& settings, const LoadQuery& query, const std::string& path,
                        Dataset& d);
 
-// Whether a trained run, which read arrays, decides how these are read.
-bool is_fitted(const LoadQuery& query) {
-  return query.fitted && query.training_set->columns.names.empty() &&
-         query.training_set->characters.empty();
-}
-
 Dataset load(const std::any& settings, const LoadQuery& query) {
   auto c = std::any_cast<const Npy&>(settings);
-  if (is_fitted(query)) {
-    const Dataset& run = *query.training_set;
-    if (c.classes == 0) c.classes = run.classes;
-    if (c.tokens == 0) c.tokens = run.tokens;
-    c.standardize = !run.channels.empty();
+  const Dataset* const training = query.training_set;
+  if (training != nullptr) {
+    if (c.classes == 0) c.classes = training->classes;
+    if (c.tokens == 0) c.tokens = training->tokens;
   }
   const Paths paths = paths_of(c, query.split);
   Dataset d;
   d.classes = c.classes;
-  if (d.classes == 0 && query.split == Split::test)  // both splits must have the same classes
+  if (d.classes == 0 && training == nullptr && query.split == Split::test)
     targets_from(paths_of(c, Split::train).targets, d.classes, query.ignore_index);
-  const Dataset* const training = query.training_set;
   if (c.standardize && training != nullptr && training->channels.empty())
     fail(Fault::data,
          "{} is to be standardized, but the training set is not; write `standardize: true` there, "
          "or leave it out here",
          paths.inputs);
-  // A separate validation set is standardized as the training set is.
   if (c.standardize || (training != nullptr && !training->channels.empty()))
     load_standardized(settings, query, paths.inputs, d);
   else
@@ -181,6 +175,9 @@ DatasetType npy() {
   DatasetType t{
       registry_entry<Npy>("npy", "Two arrays written by numpy.save: inputs and targets.")};
   t.load = load;
+  t.has_test_set = [](const std::any& s) {
+    return !std::any_cast<const Npy&>(s).test_inputs.empty();
+  };
   t.torch = torch;
   return t;
 }

@@ -48,9 +48,7 @@ std::any settings_of(const DatasetType& type, const DataGuess& g) {
 bool gives_test_set(const DatasetType& type, const DataGuess& g) {
   const bool given = std::ranges::any_of(
       g.settings, [](const auto& s) { return s.is_path && s.key.starts_with("test_"); });
-  const bool files =
-      type.name == "csv" || type.name == "npy" || type.name == "idx" || type.name == "image_folder";
-  return files ? given : type.has_test_split;
+  return given || type.has_test_set == nullptr;
 }
 
 void load(DataGuess& g) {

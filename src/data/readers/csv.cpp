@@ -226,42 +226,49 @@ class Reader {
   // The problem with a field, and what to do.
   std::string why_no_number(std::string_view text, size_t column) const {
     const std::string& name = table_.names[column];
+    const bool keys = format_.advise_keys;
     for (const auto& [mark, word] : {std::pair{';', "';'"}, {'|', "'|'"}, {'\t', "tab"}})
       if (mark != format_.delimiter && text.find(mark) != text.npos)
         return fmt::format(
-            "'{:.40}' is not a finite number; if {} stands between the numbers of this file, write "
-            "`delimiter: {}`",
-            text, mark == '\t' ? "a tab" : word, word);
-    if (automatic() && records_.line() == first_)
+            "'{:.40}' is not a finite number; if {} stands between the numbers of this file, {}",
+            text, mark == '\t' ? "a tab" : word,
+            keys ? fmt::format("write `delimiter: {}`", word)
+                 : fmt::format("write {} instead, as in the training file", delimiter_name()));
+    if (automatic() && records_.line() == first_ && (keys || !is_missing_csv(text)))
       return fmt::format(
-          "'{:.40}' is not a finite number; if this line holds the names of the columns, write "
-          "`header: yes`",
-          text);
-    if (is_missing_csv(text) && (text.empty() || format_.advise_keys))
-      return without_value(text, column);
+          "'{:.40}' is not a finite number; if this line holds the names of the columns, {}", text,
+          keys ? "write `header: yes`" : "remove it");
+    if (is_missing_csv(text)) return without_value(text, column);
     const std::string what =
         fmt::format("'{:.40}' in column '{:.40}' is not a finite number", text, name);
     if (is_csv_date(text))
       return fmt::format(
           "'{:.40}' in column '{:.40}' is a date, not a number; write dates as numbers, {}", text,
-          name,
-          format_.advise_keys ? "or leave the column out with `exclude`" : "or delete the column");
+          name, keys ? "or leave the column out with `exclude`" : "as in the training file");
+    if (double value = 0; format_.decimal == ',' && parse_csv_number(text, value))
+      return fmt::format(
+          "{}, as decimals have commas ({}); {}", what,
+          keys ? "`decimal: ','`" : "as in the training file",
+          keys ? "leave out `decimal` if the file has decimal points" : "write commas for points");
     if (has_csv_separators(text, format_.decimal) && format_.decimal == '.')
-      return what +
-             "; remove thousands separators, and if the file has decimal commas, write `decimal: "
-             "','`";
+      return what + "; remove thousands separators, and if the file has decimal commas, write " +
+             (keys ? "`decimal: ','`" : "points for these");
     if (const MarkedNumber m = marked_csv_number(text, format_.decimal); !m.what.empty())
       return fmt::format("'{:.40}' in column '{:.40}': {} are not read; write plain numbers: {}",
                          text, name, m.what, m.plain);
     if (like_csv_number(text)) return what + "; correct it, or delete the line";
     return fmt::format("'{:.40}' in column '{:.40}' is not a number; {}", text, name,
-                       !format_.advise_keys ? "delete the column, or replace its text with numbers"
+                       !keys ? "the model takes a number: correct it, or delete the line"
                        : targets_[column] && format_.label_words
                            ? "labels are 0 and 1, True and False, or yes and no"
                        : targets_[column]
                            ? "for classes that are named by texts write `classes: auto`"
                            : "correct it, list a column of texts in `categories`, or leave the "
                              "column out with `exclude`");
+  }
+
+  std::string delimiter_name() const {
+    return format_.delimiter == '\t' ? "a tab" : fmt::format("'{}'", format_.delimiter);
   }
 
   const std::string& path_;

@@ -32,7 +32,9 @@ struct CsvFormat {
   enum class Missing { refuse, keep, drop } missing = Missing::refuse;
   std::vector<size_t> targets{};  // columns to be predicted
   bool label_words = false;       // fields of `targets` may be label words, which count as 1 and 0
-  bool advise_keys = false;       // error messages may name keys of the data set `csv`
+  // Error messages may name keys of the data set `csv`; else the file is for a trained model, whose
+  // format and columns are given.
+  bool advise_keys = false;
 
   static constexpr size_t kMostTexts = 1000;
 };

@@ -169,7 +169,7 @@ class FirstLines {
     const auto evidence = texts + (texts > 0 && wholes() > 0 && far_above() ? 1 : 0);
     const bool whole = other_numbers() == 0;
     constexpr size_t kMany = 8, kSome = 3;
-    if (evidence >= 2 && whole) return {.header = true};
+    if ((evidence >= 2 && whole) || above_index()) return {.header = true};
     if (evidence >= 2) return names("some of its fields are numbers");
     if (!whole || !different())
       return evidence > 0 ? sample("one field looks like a name") : guess_numbers_alone();
@@ -230,6 +230,13 @@ class FirstLines {
     for (size_t i = 0; i < columns_.size(); ++i)
       if (columns_[i].kind == Column::Kind::whole && columns_[i].first != std::to_string(i))
         return false;
+    return true;
+  }
+  // Whether the first line is that of pandas' to_csv(): no name above the index, then 0, 1, 2, ...
+  bool above_index() const {
+    if (columns_.size() < 3 || !columns_[0].first.empty() || columns_[0].numbers == 0) return false;
+    for (size_t i = 1; i < columns_.size(); ++i)
+      if (columns_[i].first != std::to_string(i - 1)) return false;
     return true;
   }
   bool different() const {

@@ -24,6 +24,7 @@ struct CsvHeaderGuess {
 // - One with numbers is a header if they are whole and two texts in it stand above numbers or above
 //   other, repeated texts; one is enough if the numbers are the columns' own, 0, 1, 2, ..., or far
 //   above those below them, as years are.
+// - An empty field and then 0, 1, 2, ... are a header, as pandas writes it above an index column.
 // - One of whole numbers alone is a header if these are 0, 1, 2, ... for at least 8 columns, if the
 //   numbers below all have decimals, or if they rise over at least 3 columns and each is far
 //   outside of its column, which is in doubt.

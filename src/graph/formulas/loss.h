@@ -9,6 +9,7 @@
 //   static constexpr LossSample kSamples[], for tests
 //   T value(T x, T t) const, T slope(T x, T t) const; t: the target. With kRow.pos_weight, a third
 //     argument p is the weight of positive targets
+//   double estimate(double x) const, optional: the target that an output estimates, if not x itself
 //   double share, optional: a factor of the terms, for means over the last dimension; the layer
 //     sets it to 1 / extent if the reduction is sum
 // Its name in losses.h makes the word of a spec, the operators, the kernels of CPUs and GPUs, and

@@ -40,6 +40,10 @@ LossType loss_type(std::string_view name, std::string_view summary) {
   }
   if constexpr (requires { L::kEstimates; }) type.estimates = L::kEstimates;
   if constexpr (requires { L::kOutputs; }) type.outputs = L::kOutputs;
+  if constexpr (requires(const L& l) { l.estimate(0.0); })
+    type.estimate = [](const std::any& s, double output) {
+      return std::any_cast<const L&>(s).estimate(output);
+    };
   if constexpr (requires { L::kSigns; }) type.signs = L::kSigns;
   if constexpr (requires { &L::mean_likelihood; })
     type.mean_likelihood = [](const std::any& s) {

@@ -80,7 +80,9 @@ TEST_CASE("csv: what is wrong") {
   };
   CHECK(has(why("{path: t.csv, targets: [c]}"), "has no column 'c'; it has 3 columns: a, b, kind"));
   CHECK(has(why("{path: t.csv, targets: b, classes: 5}"), "sample 2 (counted from 0) is 6"));
-  CHECK(has(why("one.csv"), "no columns other than its targets"));
+  CHECK(has(why("one.csv"), "has one column where fields end with ',', but"));
+  CHECK(has(why("{path: t.csv, delimiter: ';'}"), "different columns; write `delimiter: ','`"));
+  CHECK(has(why("{path: t.csv, targets: b, inputs: [a, b]}"), "is both the target and an input"));
   CHECK(has(why("{path: t.csv, inputs: [a, kind], classes: 2}"),
             "column 'kind' of " + folder.file("t.csv") + " is both the target and an input"));
   CHECK(has(why("t.csv", Split::test), "has no test split"));
@@ -233,6 +235,10 @@ TEST_CASE("csv: decimal commas") {
         std::vector<float>{1.5, 2.5});
   CHECK(torch_data_of("csv", yaml, Split::train, folder.path()).empty());
   CHECK(has(complaint_of(dataset_type("csv"), "{path: t, decimal: ;}"), "decimal"));
+  folder.write("t.csv", "a;b\n1.5;2\n");
+  CHECK(has(data_error([&] { load("csv", yaml, Split::train, folder.path()); }),
+            "'1.5' in column 'a' is not a finite number, as decimals have commas (`decimal: ','`); "
+            "leave out `decimal` if the file has decimal points"));
 }
 
 TEST_CASE("csv: texts become classes and categories, missing values the mean") {
@@ -352,7 +358,8 @@ TEST_CASE("csv: classes of the test set are those of the training set") {
   CHECK(of("test.csv").class_names == std::vector<std::string>{"9", "10"});
   CHECK(all_of<int32_t>(of("test.csv").targets) == std::vector<int32_t>{1});
   CHECK(has(data_error([&] { of("new.csv"); }),
-            "new.csv:2:3: '11' in column 'y' is not one of the 2 classes of the training set"));
+            "new.csv:2:3: '11' in column 'y' is not one of the 2 classes that the model is trained "
+            "with"));
 }
 
 TEST_CASE("csv: what is wrong with texts and missing values") {
@@ -464,4 +471,50 @@ TEST_CASE("csv: columns of a separate validation set are found by the names of t
 }
 
 }  // namespace
+TEST_CASE("csv: classes of a separate validation set are those of the training set") {
+  const Folder folder;
+  folder.write("t.csv", "x,y\n1,low\n2,high\n3,mid\n");
+  folder.write("v.csv", "x,y\n4,mid\n5,low\n");
+  const Dataset train =
+      load("csv", "{path: t.csv, targets: y, classes: auto}", Split::train, folder.path());
+  CHECK(train.class_names == std::vector<std::string>{"high", "low", "mid"});
+  const auto validation = [&](const std::string& keys, const Dataset& training) {
+    return load_validation("csv", "{path: v.csv, targets: y" + keys + "}", training, folder.path());
+  };
+  for (const std::string keys : {"", ", classes: auto", ", class_names: [high, low, mid]"}) {
+    const Dataset d = validation(keys, train);
+    CHECK(all_of<int32_t>(d.targets) == std::vector<int32_t>{2, 1});
+    CHECK(d.class_names == train.class_names);
+  }
+  CHECK(has(data_error([&] { validation(", class_names: [low, mid, high]", train); }),
+            "v.csv: `class_names` lists low, mid, high, but the model is trained with the classes "
+            "high, low, mid; leave `class_names` out"));
+  // Numbers are classes by their value, whichever of them occur.
+  folder.write("t.csv", "x,y\n1,0\n2,2\n3,1\n");
+  folder.write("v.csv", "x,y\n4,1\n5,2\n");
+  const Dataset numbered =
+      load("csv", "{path: t.csv, targets: y, classes: 3}", Split::train, folder.path());
+  const Dataset d = validation(", classes: auto", numbered);
+  CHECK(all_of<int32_t>(d.targets) == std::vector<int32_t>{1, 2});
+  CHECK(d.classes == 3);
+}
+
+TEST_CASE("csv: missing values of a separate validation set are filled as in training") {
+  const Folder folder;
+  folder.write("t.csv", "x,y\n1,0\n,2\n3,1\n");
+  folder.write("v.csv", "x,y\n,1\n5,2\n");
+  const Dataset train =
+      load("csv", "{path: t.csv, targets: y, missing: mean}", Split::train, folder.path());
+  CHECK(all_of<float>(
+            load_validation("csv", "{path: v.csv, targets: y}", train, folder.path()).inputs) ==
+        std::vector<float>{2, 5});
+  folder.write("w.csv", "x,y\n1,0\n3,1\n");
+  const Dataset whole = load("csv", "{path: w.csv, targets: y}", Split::train, folder.path());
+  CHECK(has(data_error([&] {
+              load_validation("csv", "{path: v.csv, targets: y, missing: mean}", whole,
+                              folder.path());
+            }),
+            "is empty on this line"));
+}
+
 }  // namespace dpt

@@ -110,7 +110,7 @@ TEST_CASE("npy: what is wrong") {
   };
   CHECK(has(why("{inputs: x, targets: c}"), "holds 2 samples, but"));
   CHECK(has(why("{inputs: x, targets: c, classes: 2}"), "sample 2 (counted from 0) is 2"));
-  CHECK(has(why("{inputs: x, targets: x, classes: 2}"), "'classes' was given"));
+  CHECK(has(why("{inputs: x, targets: x, classes: 2}"), "but classes are whole numbers"));
   CHECK(has(why("{inputs: x, targets: c}", Split::test), "has no test split"));
   CHECK(has(complaint_of(dataset_type("npy"), "{inputs: x, targets: c, test_inputs: x}"),
             "must be given together"));

@@ -90,10 +90,11 @@ TEST_CASE("text: a separate validation text has the tokens of the training text"
   // The characters are " dehlorw".
   CHECK(values_of<int32_t>(valid.inputs)[0] == 4);
   CHECK(values_of<int32_t>(valid.inputs)[1] == 5);
-  CHECK(has(data_error([&] {
-              load_validation("text", "{path: w.txt, sequence_length: 2}", train, folder.path());
-            }),
-            "w.txt: byte 0x48 at offset 4 does not occur in the text that the run was trained on"));
+  CHECK(
+      has(data_error([&] {
+            load_validation("text", "{path: w.txt, sequence_length: 2}", train, folder.path());
+          }),
+          "w.txt: byte 0x48 at offset 4 does not occur in the text that the model is trained on"));
 }
 
 TEST_CASE("text: Python lines") {

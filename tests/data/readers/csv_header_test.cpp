@@ -27,6 +27,7 @@ TEST_CASE("numbers in the first line are names if other fields differ in kind fr
   check("id,2019,2020,label\nx7,3,4,yes\nx9,5,6,no\nx7,1,2,yes\n", true);
   check("0,1,2,3\n5.1,3.5,1.4,0.2\n4.9,3.0,1.4,0.2\n", true);
   check("0,1,2,3,4,5,6,7\n0,0,5,13,9,1,0,0\n", true);
+  check(",0,1,2\n0,42,31,25\n1,2,3,0\n", true);
   check("400.5,401.0,id,label\n0.1,0.2,7,1\n0.3,0.4,8,0\n", true, true);
   check("2019,2020,label\n1,2,yes\n3,4,no\n1,1,yes\n", true);
   check("id,2019,2020,label\nx1,3,4,yes\nx2,5,6,no\nx3,1,2,yes\n", true);

@@ -13,7 +13,7 @@ CsvTable read(const std::string& text, const CsvFormat& format = {}) {
   const Folder folder;
   return read_csv(folder.write("t.csv", text), format);
 }
-std::string why_not(const std::string& text, const CsvFormat& format = {}) {
+std::string why_not(const std::string& text, const CsvFormat& format = {.advise_keys = true}) {
   return data_error([&] { read(text, format); });
 }
 
@@ -47,14 +47,17 @@ TEST_CASE("line ends, empty lines, spaces, quotes, signs, a byte order mark") {
 
 TEST_CASE("wrong fields are named by line and column") {
   CHECK(has(why_not("a,b\n1,2\n3, x4\n"),
-            "t.csv:3:4: 'x4' in column 'b' is not a number; delete the column, or replace its text "
-            "with numbers"));
+            "t.csv:3:4: 'x4' in column 'b' is not a number; correct it, list a column of texts in "
+            "`categories`, or leave the column out with `exclude`"));
+  CHECK(has(why_not("a,b\n1,2\n3, x4\n", CsvFormat{}),
+            "t.csv:3:4: 'x4' in column 'b' is not a number; the model takes a number: correct it, "
+            "or delete the line"));
   CHECK(has(why_not("1,2\n3,\n"),
-            "t.csv:2:3: column '1' is empty on this line; enter a value, or delete the line"));
+            "t.csv:2:3: column '1' is empty on this line; enter a value, fill such fields with"));
   CHECK(has(why_not("1,2\n3, ,5\n"), "t.csv:2:1: 3 fields, where the first line has 2"));
   CHECK(has(why_not("1,2\n\n3\n"), "t.csv:3:1: 1 field, where"));
   CHECK(has(why_not("1,2\n1,nan\n"),
-            "t.csv:2:3: 'nan' in column '1' is not a finite number; correct it"));
+            "t.csv:2:3: 'nan' in column '1' stands for a missing value; enter a value"));
   CHECK(has(why_not("1\n1e39\n"), "t.csv:2:1: '1e39'"));
   CHECK(has(why_not("1\n0x10\n"), "t.csv:2:1: '0x10'"));
   CHECK(has(why_not("1,2\n\"3,4\n"), "t.csv:2:1: the quote that opens this field is not closed"));
@@ -230,7 +233,7 @@ TEST_CASE("a decimal comma") {
   CHECK(t.values == std::vector<double>{1.5, -2, 300, 0.425});
   CHECK(has(why_not("a;b\n1.5;2\n", {.delimiter = ';', .decimal = ','}),
             "t.csv:2:1: '1.5' in column 'a' is not a finite number"));
-  CHECK(has(why_not("a;b\n1;2,5\n", {.delimiter = ';'}),
+  CHECK(has(why_not("a;b\n1;2,5\n", {.delimiter = ';', .advise_keys = true}),
             "t.csv:2:3: '2,5' in column 'b' is not a finite number; remove thousands separators, "
             "and if the file has decimal commas, write `decimal: ','`"));
   CHECK(has(why_not("a,b\n1,\"1,234\"\n"), "remove thousands separators"));

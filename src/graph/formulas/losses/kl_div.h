@@ -32,6 +32,7 @@ struct KlDiv {
   DPT_METHOD T slope(T, T t) const {
     return log_target ? -exp(t) : -t;
   }
+  double estimate(double x) const { return log_target ? x : exp(x); }
 };
 
 }  // namespace dpt::formula

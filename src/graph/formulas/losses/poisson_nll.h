@@ -44,6 +44,7 @@ struct PoissonNll {
   DPT_METHOD T slope(T x, T t) const {
     return log_input ? exp(x) - t : T(1) - t / (x + T(eps));
   }
+  double estimate(double x) const { return log_input ? exp(x) : x; }
 };
 
 }  // namespace dpt::formula
