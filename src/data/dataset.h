@@ -187,6 +187,8 @@ struct TransformType : RegistryEntry {
     // `transforms` and PyTorch's random numbers. Empty if nothing changes in an evaluation.
     std::string (*torch)(const std::any& settings, Split split) = nullptr;
   } random{};
+    // The same change of y [N, ..., H, W], which is padded with 0. Null: pixels are not moved.
+    std::string (*torch_targets)(const std::any& settings, Split split) = nullptr;
   // For random changes of colors; `apply` and `random.change` are null then.
   ColorJitter (*colors)(const std::any& settings) = nullptr;
   // For mixtures of two samples; `apply` and `random.change` are null then.

@@ -30,12 +30,9 @@ void add_change(std::span<const Choice> transforms, size_t index, size_t end, in
   }
 }
 
-augment::Frame frame_of(const augment::Changes& changes, DrawnSample sample,
-                        const AugmentSeed& augment_seed, const Shape& image) {
-  augment::Frame out;
-  augment::make_frame(changes, image[1], image[2], augment_seed.seed, augment_seed.epoch,
-                      sample.row, sample.repeat, out);
-  return out;
+bool moves_pixels(const augment::Change& change) {
+  return std::holds_alternative<augment::Crop>(change) ||
+         std::holds_alternative<augment::Flip>(change);
 }
 
 }  // namespace
@@ -107,17 +104,18 @@ void RandomTransforms::add_random(std::span<const Choice> transforms, size_t ind
     add_change(transforms, index, jitter, image[0], from, changes_, colours_);
   } else {
     const augment::Change change = type.random.change(settings);
-    if (!std::holds_alternative<augment::Erasing>(change) &&
-        !std::holds_alternative<augment::Cutout>(change))
+    if (moves_pixels(change))
       fail(Fault::spec, "list transform '{}' before '{}'", type.name,
            type_of_transform(transforms[jitter]).name);
     add_change(transforms, index, transforms.size(), image[0], from, painted_, painted_colours_);
   }
 }
 
-augment::Frame RandomTransforms::frame(DrawnSample sample, const AugmentSeed& augment_seed,
-                                       const Shape& image) const {
-  return frame_of(changes_, sample, augment_seed, image);
+augment::Changes RandomTransforms::moves() const {
+  augment::Changes out{.draws = changes_.draws};
+  for (const augment::Changes::One& one : std::span(changes_.all, changes_.count))
+    if (moves_pixels(one.change)) out.all[out.count++] = one;
+  return out;
 }
 
 void RandomTransforms::change_colors(DrawnSample sample, const AugmentSeed& augment_seed,
@@ -129,7 +127,7 @@ void RandomTransforms::change_colors(DrawnSample sample, const AugmentSeed& augm
   for (int64_t c = 0; c < image[0]; ++c)
     apply_all(after_jitter_, x + static_cast<size_t>(c) * pixels, pixels, c, DType::f32);
   if (painted_.count == 0) return;
-  const augment::Frame frame = frame_of(painted_, sample, augment_seed, image);
+  const augment::Frame frame = frame_of(painted_, sample, augment_seed, image[1], image[2]);
   for (int64_t c = 0; c < image[0]; ++c)
     for (int32_t p = 0; p < frame.patches; ++p)
       paint(frame, frame.patch[p],
