@@ -71,7 +71,7 @@ std::string unread_files(const std::string& folder);
 std::string npz_problem(const std::string& path);
 // The label that seems to mark targets without a class, in the file of an `npy` data set with
 // several integers per sample: a single negative one, or 255 if the others are far below. Empty:
-// none does.
+// none does. Throws Error{data} that says how to convert them if all are 0 or 255.
 std::optional<int64_t> ignored_label(const DataGuess& guess);
 // Sets the means and standard deviations from at most some thousand samples of `train`.
 void measure_data(DataGuess& guess);

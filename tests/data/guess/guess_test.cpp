@@ -445,6 +445,17 @@ TEST_CASE("images: one folder per class, with and without splits" * doctest::ski
   CHECK(has(mixed.notes.at(3), "2.png cannot be read as PNG"));
 }
 
+TEST_CASE("masks of black and white pixels are refused with their conversion") {
+  const Folder folder;
+  folder.write("x.npy", npy("|u1", "(2, 1, 2, 2)", std::vector<uint8_t>(8, 7)));
+  folder.write("y.npy", npy("|u1", "(2, 2, 2)", std::vector<uint8_t>{0, 255, 0, 0, 255, 0, 0, 0}));
+  CHECK(has(data_error([&] { guess_data({.path = folder.path()}); }),
+            "y.npy holds only 0 and 255, as masks of black and white pixels do, but classes are "
+            "numbered 0 and 1; convert it: numpy.save("));
+  folder.write("y.npy", npy("|u1", "(2, 2, 2)", std::vector<uint8_t>{0, 255, 0, 1, 255, 0, 0, 0}));
+  CHECK(guess_data({.path = folder.path()}).ignore_index == 255);
+}
+
 TEST_CASE("texts, names of data sets, and what is neither") {
   const Folder folder;
   CHECK(has(data_error([&] { guess_data({.path = folder.write("t.csv.gz", "\x1f\x8b")}); }),
