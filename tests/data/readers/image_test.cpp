@@ -232,6 +232,38 @@ TEST_CASE("PNG data that go on after the last row are ignored, as by Pillow") {
   CHECK(decoded(PngFile{.surplus = size_t{64} << 20}.bytes(0).substr(0, 40000)).width == 10);
 }
 
+// Little-endian.
+std::string number(size_t value, size_t bytes) {
+  std::string out;
+  for (size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
+  return out;
+}
+
+TEST_CASE("images of one value may be as large as Pillow reads them") {
+  if (skip_without(reads_png() && reads_tiff(), "libpng and libtiff")) return;
+  // A white page by CCITT group 4: a bit for each row.
+  const size_t rows = 7016, bytes = rows / 8;
+  std::string page = std::string("II*\0", 4) + number(8 + bytes, 4) + std::string(bytes, '\xff');
+  page += number(8, 2);
+  for (const auto& [tag, value] : std::vector<std::pair<size_t, size_t>>{{256, 4960},
+                                                                         {257, rows},
+                                                                         {259, 4},
+                                                                         {262, 0},
+                                                                         {273, 8},
+                                                                         {277, 1},
+                                                                         {278, rows},
+                                                                         {279, bytes}})
+    page += number(tag, 2) + number(4, 2) + number(1, 4) + number(value, 4);
+  const Image white = decoded(page + number(0, 4));
+  CHECK(white.width == 4960);
+  CHECK(std::ranges::all_of(white.pixels, [](uint8_t v) { return v == 255; }));
+  CHECK(decoded(PngFile{.width = 6000, .height = 6000, .depth = 1}.bytes(0)).width == 6000);
+  CHECK(
+      data_error([] { decoded(PngFile{.width = 15000, .height = 15000, .depth = 1}.bytes(0)); }) ==
+      "x.img has 15000 x 15000 pixels, but images of at most 178956970 pixels are read, as by "
+      "Pillow; make it smaller, or remove it");
+}
+
 // Whether this build reads the files of a subfolder of image_kinds.
 bool reads(const std::string& kind) {
   return (kind != "webp" || reads_webp()) && (kind != "tiff" || reads_tiff());
