@@ -69,6 +69,12 @@ RandomTransforms::RandomTransforms(std::span<const Choice> transforms, const Ten
     const std::string why = type.refuses ? type.refuses(settings, {sample.dtype, shape_}) : "";
     if (!why.empty()) fail(Fault::spec, "transform '{}': {}", type.name, why);
     if (!type.draws()) {
+      const bool late = type.first_of_bytes && sample.dtype == DType::u8 && !fixed_.empty();
+      if (late && !type_of_transform(fixed_.back()).first_of_bytes)
+        fail(Fault::spec,
+             "transform '{0}' makes bytes numbers from 0 to 1, and does nothing after '{1}'; list "
+             "'{0}' before '{1}'",
+             type.name, fixed_.back().what->name);
       (std::cmp_less(i, jitter) ? fixed_ : after_jitter_).push_back(transforms[i]);
       continue;
     }
@@ -98,6 +104,12 @@ void RandomTransforms::add_random(std::span<const Choice> transforms, size_t ind
     if (from == DType::u8)
       fail(Fault::spec, "transform '{}' takes values from 0 to 1; list 'to_tensor' before it",
            type.name);
+    for (const Choice& t : fixed_)
+      if (type_of_transform(t).per_channel)
+        fail(Fault::spec,
+             "transform '{0}' takes values from 0 to 1, which '{1}' before it changes; list '{1}' "
+             "after '{0}'",
+             type.name, t.what->name);
     jitter_ = type.colors(settings);
     jitter_index_ = index;
   } else if (index < jitter) {
