@@ -319,9 +319,14 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   std::vector<int32_t> labels;
   for (size_t c = 0; c < classes.size(); ++c) {
     const std::string of_class = (fs::path(folder) / classes[c]).string();
+    const size_t others = found.others.size();
     add_files_below(of_class, found);
     if (found.images.size() == labels.size())
-      fail(Fault::data, "{} contains no image ({})", of_class, kImageEndings);
+      fail(Fault::data, "{} contains no image ({}){}", of_class, kImageEndings,
+           found.others.size() == others
+               ? ""
+               : fmt::format(", but files of types that are not read: {}",
+                             count_by_ending(std::span(found.others).subspan(others))));
     labels.resize(found.images.size(), numbers[c]);
   }
   Dataset d;

@@ -249,6 +249,9 @@ TEST_CASE("image_folder: what is wrong") {
   test.write("b/x.png", "");
   CHECK(has(why(", crop: 4, test_path: " + test.path(), Split::test),
             "has the class 'b', which the training set lacks; its class is: a"));
+  folder.write("c/1.gif", "");
+  CHECK(has(why(), "), but files of types that are not read: 1 .gif"));
+  folder.write("c/x.png", "");
   CHECK(has(data_error([&] { load("image_folder", "{path: /nowhere, crop: 4}"); }),
             "/nowhere cannot be read: No such file or directory"));
   const DatasetType& t = dataset_type("image_folder");
