@@ -239,6 +239,18 @@ void make_loaders(SessionData& out, const Spec& spec, Diagnostics& d) {
   });
 }
 
+// Of the losses of classes, only cross_entropy takes probabilities.
+void check_mixed_targets(const SessionData& out, const RunSettings& settings, Diagnostics& d) {
+  const LossType& loss = *settings.loss;
+  const DataSpec& data = settings.spec.data;
+  if (!mixes(data.transforms) || !data.target_transforms.empty() || out.train.classes == 0) return;
+  if (loss.classes && loss.name != "cross_entropy")
+    d.error(settings.spec.at("data.transforms"),
+            fmt::format("transforms 'mixup' and 'cutmix' turn classes into probabilities, but {} "
+                        "takes class numbers: leave them out, or write `loss: cross_entropy`",
+                        loss.name));
+}
+
 // Crops change how many targets the loss ignores.
 void count_ignored_after_crops(SessionData& out, const RunSettings& settings) {
   const auto ignore_index = settings.loss->ignore_index;
@@ -285,6 +297,7 @@ SessionData load_data(const RunSettings& settings, const SessionQuery& query, Di
   }
   if (d.ok()) prepare_sampler(out, settings.spec, d);
   if (d.ok()) make_loaders(out, settings.spec, d);
+  if (d.ok()) check_mixed_targets(out, settings, d);
   if (d.ok()) count_ignored_after_crops(out, settings);
   if (d.ok()) check_input_targets(*out.loader, "training", settings.spec.loss);
   if (d.ok() && out.test_loader)
