@@ -78,6 +78,7 @@ void export_program(const LoadedSpec& loaded, const std::string& run, const std:
       .classes = s->data.train.classes,
       .tokens = s->data.train.tokens,
       .ignores = s->data.ignores(),
+      .moves_targets = s->data.loader->moves_targets(),
       .ranks = s->devices.topology.per_replica_sampling ? s->devices.topology.replicas() : 1,
       .replicas = s->devices.topology.replicas(),
       .shards = s->devices.topology.shards,

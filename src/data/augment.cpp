@@ -3,13 +3,15 @@
 namespace dpt {
 namespace {
 
-void fill(float* x, int64_t begin, int64_t end, float value) {
+template <class T>
+void fill(T* x, int64_t begin, int64_t end, T value) {
   if (begin < end) std::fill(x + begin, x + end, value);
 }
 
 }  // namespace
 
-void paint(const augment::Frame& frame, const augment::Patch& patch, float colour, float* x) {
+template <class T>
+void paint(const augment::Frame& frame, const augment::Patch& patch, T colour, T* x) {
   const int64_t height = frame.height, width = frame.width;
   const int64_t top = std::clamp<int64_t>(patch.rect.top, 0, height),
                 bottom = std::clamp<int64_t>(patch.rect.bottom, top, height),
@@ -20,7 +22,7 @@ void paint(const augment::Frame& frame, const augment::Patch& patch, float colou
     fill(x, bottom * width, height * width, colour);
   }
   for (int64_t y = top; y < bottom; ++y) {
-    float* const row = x + y * width;
+    T* const row = x + y * width;
     if (patch.inside) {
       fill(row, left, right, colour);
     } else {
@@ -29,5 +31,8 @@ void paint(const augment::Frame& frame, const augment::Patch& patch, float colou
     }
   }
 }
+
+template void paint(const augment::Frame&, const augment::Patch&, float, float*);
+template void paint(const augment::Frame&, const augment::Patch&, int32_t, int32_t*);
 
 }  // namespace dpt

@@ -24,14 +24,24 @@ inline augment::Draw draw_of(const AugmentSeed& seed, DrawnSample sample, uint64
   return augment::draw_of(seed.seed, seed.epoch, sample.row, index, sample.repeat);
 }
 
-// Paints a patch over one channel x[height, width]; `colour` is the channel's.
-void paint(const augment::Frame& frame, const augment::Patch& patch, float colour, float* x);
+// What a sample's image [height, width] becomes.
+inline augment::Frame frame_of(const augment::Changes& changes, DrawnSample sample,
+                               const AugmentSeed& seed, int64_t height, int64_t width) {
+  augment::Frame out;
+  augment::make_frame(changes, height, width, seed.seed, seed.epoch, sample.row, sample.repeat,
+                      out);
+  return out;
+}
+
+// Paints a patch over one channel x[height, width]; `colour` is the channel's. T: float or int32_t.
+template <class T>
+void paint(const augment::Frame& frame, const augment::Patch& patch, T colour, T* x);
 
 // Draws all channels into x[C, height, width]. colours: [transforms, C]. copy(from, count, channel,
 // to) converts `count` neighboring pixels of the source image [C, H, W], starting with pixel number
 // `from`.
-template <class Copy>
-void draw(const augment::Frame& f, const float* colours, int64_t channels, float* x, Copy copy) {
+template <class T, class Copy>
+void draw(const augment::Frame& f, const float* colours, int64_t channels, T* x, Copy copy) {
   // The columns that show the image; patches cover the others.
   const int64_t from = f.flipped ? f.left - f.image_width + 1 : -f.left;
   const int64_t begin = std::clamp<int64_t>(from, 0, f.width);
@@ -41,13 +51,13 @@ void draw(const augment::Frame& f, const float* colours, int64_t channels, float
     for (int64_t y = std::max<int64_t>(0, -f.top); y < bottom; ++y) {
       if (begin == end) break;
       const int64_t first = f.flipped ? f.left - end + 1 : f.left + begin;
-      float* const row = x + y * f.width;
+      T* const row = x + y * f.width;
       copy(((c * f.image_height) + y + f.top) * f.image_width + first,
            static_cast<size_t>(end - begin), c, row + begin);
       if (f.flipped) std::reverse(row + begin, row + end);
     }
     for (int32_t p = 0; p < f.patches; ++p)
-      paint(f, f.patch[p], colours[f.patch[p].colour * channels + c], x);
+      paint(f, f.patch[p], static_cast<T>(colours[f.patch[p].colour * channels + c]), x);
   }
 }
 

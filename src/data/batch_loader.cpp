@@ -28,6 +28,26 @@ size_t elements(const TensorDesc& desc) { return static_cast<size_t>(desc.shape.
 
 int64_t channels_of(const Shape& sample) { return sample.rank() == 0 ? 1 : sample[0]; }
 
+// Makes the targets of `rows` samples. sample: before the transforms; becomes that after them.
+// Unless `made`, values are not computed.
+std::shared_ptr<std::byte[]> transformed(std::span<const Choice> transforms, const std::byte* data,
+                                         int64_t rows, int64_t classes, bool made,
+                                         TensorDesc& sample) {
+  const auto batch = [&] { return TensorDesc{sample.dtype, sample.shape.batch(rows)}; };
+  // apply() only reads its input, so the const_cast is safe.
+  TensorView now{batch(), const_cast<std::byte*>(data)};
+  std::shared_ptr<std::byte[]> out;
+  for (const Choice& t : transforms) {
+    sample = target_type_of(t).infer(t.settings, sample, classes);
+    std::shared_ptr<std::byte[]> next = allocate_bytes(batch().bytes());
+    const TensorView to{batch(), next.get()};
+    if (made) target_type_of(t).apply(t.settings, now, to);
+    out = std::move(next);
+    now = to;
+  }
+  return out;
+}
+
 // Calls f for blocks of rows, as int64. The indices are widened on the stack, because a training
 // step must not allocate.
 template <class F>
@@ -59,6 +79,7 @@ BatchLoader::BatchLoader(Dataset dataset, std::span<const Choice> transforms,
     require(t->stride == 0 || t->desc.dtype == DType::i32, "samples that overlap are tokens");
   prepare_inputs(transforms, split);
   prepare_targets(target_transforms);
+  prepare_moves(transforms, target_transforms);
 }
 
 void BatchLoader::prepare_inputs(std::span<const Choice> transforms, Split split) {
@@ -129,32 +150,67 @@ void BatchLoader::prepare_targets(std::span<const Choice> transforms) {
   const int64_t rows = of_classes ? dataset_.classes : table.size();
   std::vector<int32_t> each(of_classes ? static_cast<size_t>(rows) : 0);
   for (size_t c = 0; c < each.size(); ++c) each[c] = static_cast<int32_t>(c);
-  const auto batch_of = [&](const TensorDesc& sample) {
-    std::vector<int64_t> dims{rows};
-    dims.insert(dims.end(), sample.shape.extents().begin(), sample.shape.extents().end());
-    return TensorDesc{sample.dtype, Shape(dims)};
-  };
-  // apply() only reads its input, so the const_cast is safe.
-  TensorView now{batch_of(target_), of_classes ? reinterpret_cast<std::byte*>(each.data())
-                                               : const_cast<std::byte*>(table.data.get())};
-  std::shared_ptr<std::byte[]> held;
-  for (const Choice& t : transforms) {
-    target_ = target_type_of(t).infer(t.settings, target_, dataset_.classes);
-    const TensorDesc desc = batch_of(target_);
-    std::shared_ptr<std::byte[]> next = allocate_bytes(desc.bytes());
-    const TensorView out{desc, next.get()};
-    if (dataset_.made) target_type_of(t).apply(t.settings, now, out);
-    held = std::move(next);
-    now = out;
-  }
+  std::shared_ptr<std::byte[]> held = transformed(
+      transforms, of_classes ? reinterpret_cast<const std::byte*>(each.data()) : table.data.get(),
+      rows, dataset_.classes, dataset_.made, target_);
   if (!dataset_.made) return;
   if (of_classes && target_.dtype == DType::f32) {
-    const std::span<float> values = now.as<float>();
-    of_class_.assign(values.begin(), values.end());
+    const auto* values = reinterpret_cast<const float*>(held.get());
+    of_class_.assign(values, values + static_cast<size_t>(rows) * elements(target_));
   } else {
     require(!of_classes, "a target transform that turns classes into classes");
     targets_ = std::move(held);
     target_step_ = target_.shape.elements();
+  }
+}
+
+void BatchLoader::prepare_moves(std::span<const Choice> transforms,
+                                std::span<const Choice> target_transforms) {
+  augment::Changes moves = random_.moves();
+  const Shape target = dataset_.targets.sample(), image = dataset_.inputs.sample();
+  const int rank = target.rank();
+  const int64_t pixels = moves.count > 0 ? image[1] * image[2] : 0;
+  const bool flat =
+      rank == 1 && pixels > 1 && (target[0] == pixels || target[0] == image.elements());
+  if (moves.count == 0 || target_is_input_ || (rank < 2 && !flat)) return;
+  const std::string_view mover = transforms[moves.all[0].index].what->name;
+  if (flat || target.tail(rank - 2) != image.tail(1))
+    fail(Fault::spec,
+         "transform '{}' moves pixels of the images {}, but the targets {} can't be moved alike: "
+         "they need the same height and width as their last two dimensions",
+         mover, image.str(), target.str());
+  if (target_.shape != target)
+    fail(Fault::spec,
+         "transform '{}' moves pixels, which is not possible with target transform '{}' for "
+         "targets of one class per pixel; leave one of them out",
+         mover, target_transforms[0].what->name);
+  moves_ = moves;
+  target_image_ = {target.elements() / pixels, image[1], image[2]};
+  const auto channels = static_cast<size_t>(target_image_[0]);
+  std::vector<float> zeros(static_cast<size_t>(target.elements()));
+  TensorDesc sample{dataset_.targets.desc.dtype, target};
+  const std::shared_ptr<std::byte[]> changed =
+      transformed(target_transforms, reinterpret_cast<const std::byte*>(zeros.data()), 1,
+                  dataset_.classes, true, sample);
+  const float* const fill = changed ? as<float>(changed) : zeros.data();
+  for (size_t i = 0; i < static_cast<size_t>(moves.count) * channels; ++i)
+    target_fills_.push_back(fill[i % channels * static_cast<size_t>(pixels)]);
+  const augment::Frame frame = frame_of(moves_, {}, {}, image[1], image[2]);
+  target_.shape = target.with(rank - 2, frame.height).with(rank - 1, frame.width);
+}
+
+template <class T>
+void BatchLoader::draw_targets(DrawnSamples samples, const AugmentSeed& augment_seed,
+                               T* out) const {
+  for (size_t i = 0; i < samples.size(); ++i, out += elements(target_)) {
+    const DrawnSample sample = samples[i];
+    const T* const from =
+        as<T>(targets_) + static_cast<size_t>(sample.row) * static_cast<size_t>(target_step_);
+    draw(frame_of(moves_, sample, augment_seed, target_image_[1], target_image_[2]),
+         target_fills_.data(), target_image_[0], out,
+         [&](int64_t first, size_t count, int64_t /*channel*/, T* to) {
+           std::copy_n(from + first, count, to);
+         });
   }
 }
 
@@ -165,7 +221,8 @@ void BatchLoader::draw_frames(DrawnSamples samples, const AugmentSeed& augment_s
   constexpr int64_t kFirst = 0;
   for (size_t i = 0; i < samples.size(); ++i, out += elements(input_)) {
     const DrawnSample sample = samples[i];
-    const augment::Frame frame = random_.frame(sample, augment_seed, image);
+    const augment::Frame frame =
+        frame_of(random_.changes(), sample, augment_seed, image[1], image[2]);
     const size_t first = (staged ? i : sample.row) * features;
     draw(frame, random_.colours().data(), image[0], out,
          [&](int64_t from, size_t count, int64_t channel, float* to) {
@@ -261,6 +318,7 @@ void BatchLoader::inputs(DrawnSamples samples, int32_t* out) const {
 void BatchLoader::targets(DrawnSamples samples, float* out, const AugmentSeed& augment_seed) const {
   require(target_.dtype == DType::f32, "targets are not f32");
   if (target_is_input_) return inputs(samples, out, augment_seed);
+  if (moves_targets()) return draw_targets(samples, augment_seed, out);
   const size_t features = elements(target_);
   if (of_class_.empty()) {
     in_blocks(samples.rows(), [&](std::span<const int64_t> block) {
@@ -282,8 +340,10 @@ void BatchLoader::targets(DrawnSamples samples, float* out, const AugmentSeed& a
   }
 }
 
-void BatchLoader::targets(DrawnSamples samples, int32_t* out) const {
+void BatchLoader::targets(DrawnSamples samples, int32_t* out,
+                          const AugmentSeed& augment_seed) const {
   require(target_.dtype == DType::i32, "targets are not i32");
+  if (moves_targets()) return draw_targets(samples, augment_seed, out);
   copy_rows(as<int32_t>(targets_), target_step_, samples.rows(), elements(target_), out);
 }
 
@@ -308,13 +368,16 @@ BatchLoader::Stored BatchLoader::stored_inputs() const {
 
 BatchLoader::Stored BatchLoader::stored_targets() const {
   if (target_is_input_) return stored_inputs();
-  const TensorDesc sample =
+  TensorDesc sample =
       of_class_.empty() ? target_ : TensorDesc{DType::i32, dataset_.targets.sample()};
+  if (moves_targets()) sample.shape = target_image_;
   const int64_t count = size() > 0 ? (size() - 1) * target_step_ + sample.shape.elements() : 0;
   return {.sample = sample,
           .bytes = {targets_.get(), static_cast<size_t>(count) * size_of(sample.dtype)},
           .step = target_step_,
-          .values = of_class_};
+          .values = of_class_,
+          .changes = moves_,
+          .colours = target_fills_};
 }
 
 }  // namespace dpt

@@ -49,7 +49,10 @@ class BatchLoader {
               const std::byte* staged = nullptr) const;
   void inputs(DrawnSamples samples, int32_t* out) const;
   void targets(DrawnSamples samples, float* out, const AugmentSeed& augment_seed = {}) const;
-  void targets(DrawnSamples samples, int32_t* out) const;
+  void targets(DrawnSamples samples, int32_t* out, const AugmentSeed& augment_seed = {}) const;
+  // Whether crops and flips move the targets, one value per pixel, as they move the inputs. Padding
+  // becomes 0 before the target transforms.
+  bool moves_targets() const { return moves_.count > 0; }
 
   // Whether samples are mixed with others, so that classes are probabilities.
   bool mixes() const { return random_.mixes(); }
@@ -80,10 +83,13 @@ class BatchLoader {
  private:
   void prepare_inputs(std::span<const Choice> transforms, Split split);
   void prepare_targets(std::span<const Choice> transforms);
+  void prepare_moves(std::span<const Choice> transforms, std::span<const Choice> target_transforms);
   // Draws the samples' images. If `staged`, they lie at `base` one after another; otherwise `base`
   // is the whole data set.
   void draw_frames(DrawnSamples samples, const AugmentSeed& augment_seed, const std::byte* base,
                    bool staged, float* out) const;
+  template <class T>
+  void draw_targets(DrawnSamples samples, const AugmentSeed& augment_seed, T* out) const;
   std::shared_ptr<std::byte[]> read(std::span<const uint32_t> rows) const;
   // Samples before they are mixed; base: as for draw_frames().
   void make(DrawnSamples samples, const AugmentSeed& augment_seed, const std::byte* base,
@@ -96,6 +102,9 @@ class BatchLoader {
   bool target_is_input_ = false;
   int64_t target_step_ = 0;  // elements between the beginnings of consecutive samples of targets_
   RandomTransforms random_;
+  augment::Changes moves_;                      // of targets with one value per pixel
+  Shape target_image_;                          // these as an image [C, H, W] before moves_
+  std::vector<float> target_fills_;             // [moves, C]: the values of padding
   std::vector<uint32_t> training_rows_;         // partners; empty: all samples
   ByteTables bytes_;                            // empty: inputs are no bytes
   std::shared_ptr<const std::byte[]> inputs_;   // the data set's, or f32 after transforms

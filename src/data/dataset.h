@@ -169,7 +169,8 @@ struct TransformType : RegistryEntry {
   // before (the first transform of a list, for a u8 data set), else f32.
   void (*apply)(const std::any& settings, float* x, size_t count, int64_t channel,
                 DType from) = nullptr;
-  bool per_channel = false;  // settings may differ between channels (normalize)
+  bool per_channel = false;     // settings may differ between channels (normalize)
+  bool first_of_bytes = false;  // changes bytes only, so no other element-wise one may be before it
   // Why the transform does not fit such samples; empty if it does. Null: it fits all. Channels are
   // the first dimension of a sample.
   std::string (*refuses)(const std::any& settings, const TensorDesc& sample) = nullptr;
@@ -187,6 +188,8 @@ struct TransformType : RegistryEntry {
     // Python lines that change x [N, C, H, W], with one draw for all N images, using torchvision's
     // `transforms` and PyTorch's random numbers. Empty if nothing changes in an evaluation.
     std::string (*torch)(const std::any& settings, Split split) = nullptr;
+    // The same change of y [N, ..., H, W], which is padded with 0. Null: pixels are not moved.
+    std::string (*torch_targets)(const std::any& settings, Split split) = nullptr;
   } random{};
   // For random changes of colors; `apply` and `random.change` are null then.
   ColorJitter (*colors)(const std::any& settings) = nullptr;

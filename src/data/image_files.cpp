@@ -49,6 +49,17 @@ std::vector<std::string> folders_below(const std::string& folder) {
   return out;
 }
 
+// Adds the files of one folder.
+void add_files(const std::string& folder, ImageFiles& out) {
+  for (const std::string& file : list_folder(folder).files) {
+    const fs::path path = fs::path(folder) / file;
+    if (is_image_ending(path.extension().string()))
+      out.images.push_back(path.string());
+    else if (!is_hidden(file))
+      out.others.push_back(path.string());
+  }
+}
+
 }  // namespace
 
 FolderListing list_folder(const std::string& folder) {
@@ -63,16 +74,6 @@ FolderListing list_folder(const std::string& folder) {
   std::ranges::sort(out.folders);
   std::ranges::sort(out.files);
   return out;
-}
-
-void add_files(const std::string& folder, ImageFiles& out) {
-  for (const std::string& file : list_folder(folder).files) {
-    const fs::path path = fs::path(folder) / file;
-    if (is_image_ending(path.extension().string()))
-      out.images.push_back(path.string());
-    else if (!is_hidden(file))
-      out.others.push_back(path.string());
-  }
 }
 
 // torchvision sorts os.walk's triples by the folders' paths.

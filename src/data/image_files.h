@@ -21,9 +21,6 @@ struct FolderListing {
 };
 FolderListing list_folder(const std::string& folder);
 
-// Adds the files of one folder.
-void add_files(const std::string& folder, ImageFiles& out);
-
 // Adds the files in a folder and all folders below, following links: first its own files, then
 // those of its subfolders. The order is torchvision's. Throws Error{data} if links lead to a folder
 // twice.

@@ -126,8 +126,9 @@ class NotingReader : public SampleReader {
   std::shared_ptr<UnreadFiles> unread_;
 };
 
+// Integers of a file may be of any size.
 std::string text_of(const TensorDesc& d) {
-  return fmt::format("{} {}", d.shape.str(), name_of(d.dtype));
+  return fmt::format("{} {}", d.shape.str(), d.dtype == DType::i32 ? "integers" : name_of(d.dtype));
 }
 
 // The table as samples of the run's form.

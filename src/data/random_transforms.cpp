@@ -30,12 +30,9 @@ void add_change(std::span<const Choice> transforms, size_t index, size_t end, in
   }
 }
 
-augment::Frame frame_of(const augment::Changes& changes, DrawnSample sample,
-                        const AugmentSeed& augment_seed, const Shape& image) {
-  augment::Frame out;
-  augment::make_frame(changes, image[1], image[2], augment_seed.seed, augment_seed.epoch,
-                      sample.row, sample.repeat, out);
-  return out;
+bool moves_pixels(const augment::Change& change) {
+  return std::holds_alternative<augment::Crop>(change) ||
+         std::holds_alternative<augment::Flip>(change);
 }
 
 }  // namespace
@@ -72,6 +69,12 @@ RandomTransforms::RandomTransforms(std::span<const Choice> transforms, const Ten
     const std::string why = type.refuses ? type.refuses(settings, {sample.dtype, shape_}) : "";
     if (!why.empty()) fail(Fault::spec, "transform '{}': {}", type.name, why);
     if (!type.draws()) {
+      const bool late = type.first_of_bytes && sample.dtype == DType::u8 && !fixed_.empty();
+      if (late && !type_of_transform(fixed_.back()).first_of_bytes)
+        fail(Fault::spec,
+             "transform '{0}' makes bytes numbers from 0 to 1, and does nothing after '{1}'; list "
+             "'{0}' before '{1}'",
+             type.name, fixed_.back().what->name);
       (std::cmp_less(i, jitter) ? fixed_ : after_jitter_).push_back(transforms[i]);
       continue;
     }
@@ -101,23 +104,30 @@ void RandomTransforms::add_random(std::span<const Choice> transforms, size_t ind
     if (from == DType::u8)
       fail(Fault::spec, "transform '{}' takes values from 0 to 1; list 'to_tensor' before it",
            type.name);
+    for (const Choice& t : fixed_)
+      if (type_of_transform(t).per_channel)
+        fail(Fault::spec,
+             "transform '{0}' takes values from 0 to 1, which '{1}' before it changes; list '{1}' "
+             "after '{0}'",
+             type.name, t.what->name);
     jitter_ = type.colors(settings);
     jitter_index_ = index;
   } else if (index < jitter) {
     add_change(transforms, index, jitter, image[0], from, changes_, colours_);
   } else {
     const augment::Change change = type.random.change(settings);
-    if (!std::holds_alternative<augment::Erasing>(change) &&
-        !std::holds_alternative<augment::Cutout>(change))
+    if (moves_pixels(change))
       fail(Fault::spec, "list transform '{}' before '{}'", type.name,
            type_of_transform(transforms[jitter]).name);
     add_change(transforms, index, transforms.size(), image[0], from, painted_, painted_colours_);
   }
 }
 
-augment::Frame RandomTransforms::frame(DrawnSample sample, const AugmentSeed& augment_seed,
-                                       const Shape& image) const {
-  return frame_of(changes_, sample, augment_seed, image);
+augment::Changes RandomTransforms::moves() const {
+  augment::Changes out{.draws = changes_.draws};
+  for (const augment::Changes::One& one : std::span(changes_.all, changes_.count))
+    if (moves_pixels(one.change)) out.all[out.count++] = one;
+  return out;
 }
 
 void RandomTransforms::change_colors(DrawnSample sample, const AugmentSeed& augment_seed,
@@ -129,7 +139,7 @@ void RandomTransforms::change_colors(DrawnSample sample, const AugmentSeed& augm
   for (int64_t c = 0; c < image[0]; ++c)
     apply_all(after_jitter_, x + static_cast<size_t>(c) * pixels, pixels, c, DType::f32);
   if (painted_.count == 0) return;
-  const augment::Frame frame = frame_of(painted_, sample, augment_seed, image);
+  const augment::Frame frame = frame_of(painted_, sample, augment_seed, image[1], image[2]);
   for (int64_t c = 0; c < image[0]; ++c)
     for (int32_t p = 0; p < frame.patches; ++p)
       paint(frame, frame.patch[p],

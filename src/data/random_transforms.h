@@ -32,8 +32,8 @@ class RandomTransforms {
   // colors that they paint with, [changes, C].
   const augment::Changes& changes() const { return changes_; }
   const std::vector<float>& colours() const { return colours_; }
-  augment::Frame frame(DrawnSample sample, const AugmentSeed& augment_seed,
-                       const Shape& image) const;
+  // Those of changes() that move pixels: crops and flips.
+  augment::Changes moves() const;
 
   // Changes of colors, and the transforms that follow them, of x[shape()] after changes().
   bool changes_colors() const { return jitter_.has_value(); }

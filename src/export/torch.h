@@ -22,20 +22,21 @@ struct TorchGroup {
 
 // What the spec itself does not say: sizes of its data, and the machine's choices.
 struct TorchExport {
-  TensorDesc input;        // [n, ...]: samples after transforms
-  TensorDesc target;       // [n, ...]: after target transforms
-  int64_t samples = 0;     // of the data set, after `limit`
-  int64_t classes = 0;     // of the targets; 0: they are not classes
-  int64_t tokens = 0;      // vocabulary size of the inputs; 0: they are not tokens
-  bool ignores = false;    // some targets are the loss's ignore_index
-  int ranks = 1;           // replicas with per-replica sampling
-  int replicas = 1;        // over all ranks
-  int shards = 1;          // per batch; each computes its own gradients
-  int64_t accumulate = 1;  // micro-batches per batch, including the chunks of a pipeline
-  int64_t batch = 1;       // samples per optimizer step, over all ranks and micro-batches
-  int64_t epochs = 1;      // epochs begun
-  int64_t steps = 0;       // of the whole run
-  Exchange exchange{};     // between ranks
+  TensorDesc input;            // [n, ...]: samples after transforms
+  TensorDesc target;           // [n, ...]: after target transforms
+  int64_t samples = 0;         // of the data set, after `limit`
+  int64_t classes = 0;         // of the targets; 0: they are not classes
+  int64_t tokens = 0;          // vocabulary size of the inputs; 0: they are not tokens
+  bool ignores = false;        // some targets are the loss's ignore_index
+  bool moves_targets = false;  // BatchLoader::moves_targets() of the training set
+  int ranks = 1;               // replicas with per-replica sampling
+  int replicas = 1;            // over all ranks
+  int shards = 1;              // per batch; each computes its own gradients
+  int64_t accumulate = 1;      // micro-batches per batch, including the chunks of a pipeline
+  int64_t batch = 1;           // samples per optimizer step, over all ranks and micro-batches
+  int64_t epochs = 1;          // epochs begun
+  int64_t steps = 0;           // of the whole run
+  Exchange exchange{};         // between ranks
   bool deferred_batch_norm = false;
   int64_t average_every = 0;         // Topology::average_every; 0: ranks train the same weights
   std::optional<double> lr{};        // of the optimizer, after lr_scale; empty: the spec's

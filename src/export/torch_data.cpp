@@ -73,6 +73,18 @@ std::string dataset_text(const TorchFacts& f, Split split) {
   return text.ends_with('\n') ? text : text + "\n";
 }
 
+// A random change of x, and the same of y if the targets are moved.
+std::string random_text(const Choice& t, Split split, bool moves_targets) {
+  const TransformType::Random& random = type_of<TransformType>(t).random;
+  const std::string x = random.torch(t.settings, split);
+  if (!moves_targets || random.torch_targets == nullptr || x.empty()) return x;
+  const std::string y = random.torch_targets(t.settings, split);
+  if (split == Split::test) return x + y;
+  return fmt::format(
+      "state = torch.get_rng_state()\n{}torch.set_rng_state(state)  # y is moved as x is\n{}", x,
+      y);
+}
+
 std::string transforms_text(const TorchFacts& f, Split split) {
   const DataSpec& data = f.spec.data;
   const auto line = [](const std::string& text) {
@@ -90,7 +102,7 @@ std::string transforms_text(const TorchFacts& f, Split split) {
     if (random ? type.random.torch == nullptr : type.torch == nullptr)
       fail(Fault::spec, "transform '{}' has no equivalent in a PyTorch program; export without it",
            type.name);
-    out += line(random ? type.random.torch(t.settings, split) : type.torch(t.settings));
+    out += line(random ? random_text(t, split, f.query.moves_targets) : type.torch(t.settings));
   }
   for (const Choice& t : data.target_transforms)
     out += line(type_of<TargetTransformType>(t).torch(t.settings, f.query.classes));

@@ -280,6 +280,33 @@ void make_loaders(SessionData& out, const Spec& spec, Diagnostics& d) {
   });
 }
 
+// Of the losses of classes, only cross_entropy takes probabilities.
+void check_mixed_targets(const SessionData& out, const RunSettings& settings, Diagnostics& d) {
+  const LossType& loss = *settings.loss;
+  const DataSpec& data = settings.spec.data;
+  if (!mixes(data.transforms) || !data.target_transforms.empty() || out.train.classes == 0) return;
+  if (loss.classes && loss.name != "cross_entropy")
+    d.error(settings.spec.at("data.transforms"),
+            fmt::format("transforms 'mixup' and 'cutmix' turn classes into probabilities, but {} "
+                        "takes class numbers: leave them out, or write `loss: cross_entropy`",
+                        loss.name));
+}
+
+// Crops change how many targets the loss ignores.
+void count_ignored_after_crops(SessionData& out, const RunSettings& settings) {
+  const auto ignore_index = settings.loss->ignore_index;
+  if (ignore_index == nullptr || out.train.classes == 0 || !out.loader->moves_targets()) return;
+  const int64_t ignored = ignore_index(settings.spec.loss.settings);
+  out.ignores_padding = ignored == 0;
+  if (!out.test_loader || !out.test_loader->moves_targets() || !out.test->made) return;
+  std::vector<int32_t> target(static_cast<size_t>(out.test_loader->target().shape.elements()));
+  out.test->ignored = 0;
+  for (const uint32_t row : out.test_order()) {
+    out.test_loader->targets(std::span(&row, 1), target.data());
+    out.test->ignored += std::ranges::count(target, ignored);
+  }
+}
+
 // Needs one class per sample.
 void prepare_sampler(SessionData& out, const Spec& spec, Diagnostics& d) {
   const Dataset& train = out.train;
@@ -311,6 +338,8 @@ SessionData load_data(const RunSettings& settings, const SessionQuery& query, Di
   }
   if (d.ok()) prepare_sampler(out, settings.spec, d);
   if (d.ok()) make_loaders(out, settings.spec, d);
+  if (d.ok()) check_mixed_targets(out, settings, d);
+  if (d.ok()) count_ignored_after_crops(out, settings);
   if (d.ok()) check_input_targets(*out.loader, "training", settings.spec.loss);
   if (d.ok() && out.test_loader)
     check_input_targets(*out.test_loader, out.evaluated_set(), settings.spec.loss);

@@ -26,7 +26,8 @@ struct SessionData {
   // The test set of a run that validates, for an evaluation after its last step; empty: there is
   // none, or the spec does not ask for it.
   std::optional<Dataset> final_test;
-  std::optional<BatchLoader> loader;       // of `train`; set by load_data()
+  bool ignores_padding = false;       // the loss ignores class 0, which pads targets that are moved
+  std::optional<BatchLoader> loader;  // of `train`; set by load_data()
   std::optional<BatchLoader> test_loader;  // of `test`
 
   int64_t train_samples() const {
@@ -40,9 +41,13 @@ struct SessionData {
   // Targets of the evaluated set that the loss does not ignore: the denominator of the accuracy.
   // REQUIRES: test.
   double counted_test_targets() const {
-    return static_cast<double>(test_samples() * test->targets.sample().elements() - test->ignored);
+    const TensorDesc target = test_loader->target();  // of values: made of classes
+    const Shape each = target.dtype == DType::i32 ? target.shape : test->targets.sample();
+    return static_cast<double>(test_samples() * each.elements() - test->ignored);
   }
-  bool ignores() const { return train.ignored > 0 || (test && test->ignored > 0); }
+  bool ignores() const {
+    return ignores_padding || train.ignored > 0 || (test && test->ignored > 0);
+  }
 };
 
 }  // namespace dpt

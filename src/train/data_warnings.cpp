@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -50,23 +51,30 @@ void check_classes(const SessionData& data, std::vector<std::string>& out) {
   const bool own = !d.class_names.empty() || !d.columns.names.empty();
   if (!own || !has_one_class_each(d)) return;
   const std::vector<int64_t> trained = class_counts(d, data.train_rows);
-  std::vector<size_t> few, unseen;
+  std::vector<size_t> few;
   for (size_t c = 0; c < trained.size(); ++c)
     if (trained[c] <= kFew) few.push_back(c);
   if (!few.empty())
     out.push_back(
         fmt::format("the training set has at most {} of {}; add samples, or merge such classes",
                     counted(kFew, "sample"), named(d, few)));
-  if (!data.test || data.evaluated != EvaluatedSet::validation || !has_one_class_each(*data.test))
-    return;
-  const std::vector<int64_t> evaluated = class_counts(*data.test, data.test_rows);
-  for (size_t c = 0; c < evaluated.size(); ++c)
-    if (evaluated[c] == 0 && trained[c] > 0) unseen.push_back(c);
-  if (!unseen.empty())
-    out.push_back(fmt::format(
-        "the validation set has no sample of {}; its results say nothing about them: give it a "
-        "larger share of the samples",
-        named(d, unseen)));
+  // rows: those of a share of the training data; empty: a set of its own.
+  const auto check = [&](const Dataset& set, std::string_view name,
+                         std::span<const uint32_t> rows) {
+    if (!has_one_class_each(set)) return;
+    const std::vector<int64_t> evaluated = class_counts(set, rows);
+    std::vector<size_t> unseen;
+    for (size_t c = 0; c < evaluated.size(); ++c)
+      if (evaluated[c] == 0 && trained[c] > 0) unseen.push_back(c);
+    if (!unseen.empty())
+      out.push_back(fmt::format(
+          "the {} set has no sample of {}; its results say nothing about them: {}", name,
+          named(d, unseen),
+          rows.empty() ? "add samples of them" : "give it a larger share of the samples"));
+  };
+  if (data.test && data.evaluated != EvaluatedSet::training)
+    check(*data.test, data.evaluated_set(), data.test_rows);
+  if (data.final_test) check(*data.final_test, "test", {});
 }
 
 }  // namespace

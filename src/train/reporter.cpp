@@ -55,18 +55,27 @@ std::string single_text(const Session& s) {
   return out;
 }
 
+// "1539 parameters (1536 of them frozen)"
+std::string parameters_text(const CompiledModel& model) {
+  int64_t all = 0;
+  for (const ValueId v : model.graph.parameters) all += model.graph[v].desc.shape.elements();
+  const int64_t frozen = all - model.parameters();
+  return counted(all, "parameter") +
+         (frozen > 0 ? fmt::format(" ({} of them frozen)", frozen) : "");
+}
+
 std::string lines_of_header(const Session& s) {
   const Topology& topology = s.devices.topology;
   std::string out;
   if (!s.devices.note.empty()) out += s.devices.note + "\n";
   out += fmt::format("data: {}\n", s.data.train.description);
-  out += fmt::format(
-      "model: {}, {} on {} with {}\n", counted(s.model.parameters(), "parameter"), s.plan.mode,
-      topology.ranks > 1 ? fmt::format("{} ranks", topology.ranks)
-      : topology.devices_per_rank > 1
-          ? fmt::format("{} {} devices", topology.devices_per_rank, kind_of(s.devices))
-          : fmt::format("one {}", s.devices.on_gpu() ? "GPU" : "CPU device"),
-      counted(topology.total_workers(), "worker"));
+  out +=
+      fmt::format("model: {}, {} on {} with {}\n", parameters_text(s.model), s.plan.mode,
+                  topology.ranks > 1 ? fmt::format("{} ranks", topology.ranks)
+                  : topology.devices_per_rank > 1
+                      ? fmt::format("{} {} devices", topology.devices_per_rank, kind_of(s.devices))
+                      : fmt::format("one {}", s.devices.on_gpu() ? "GPU" : "CPU device"),
+                  counted(topology.total_workers(), "worker"));
   out += single_text(s);
   if (s.devices.on_gpu() && topology.replicas() > 1)
     out +=

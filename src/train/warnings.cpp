@@ -152,20 +152,36 @@ void check_last_layer(const Spec& spec, Warnings& out) {
           {m.in_layer ? layer->where : spec.loss.where, fmt::format(fmt::runtime(m.text), name)});
 }
 
+// Why there is only one class.
+std::string single_class(const Session& s) {
+  const Dataset& d = s.data.train;
+  if (d.ignored > 0)
+    return "all targets that the loss does not ignore have class 0; if the ignored ones are "
+           "another "
+           "class, give them its number, 1, and leave `ignore_index` out";
+  if (s.settings.spec.data.dataset.what->name == "image_folder")
+    return fmt::format(
+        "all images are in one subfolder, '{}', and each subfolder is a class; put the images of "
+        "each class into a subfolder of its own",
+        d.class_names.empty() ? "" : d.class_names[0]);
+  return "all targets are one class; add samples of another";
+}
+
 // torch's cross_entropy of one class: -t log(softmax(x)) is 0 for any x and t.
 void check_single_class(const Session& s, Warnings& out) {
   if (s.settings.loss->name != "cross_entropy" || s.model.graph.output == kNoValue) return;
   const Shape& y = s.model.graph[s.model.graph.output].desc.shape;
   const bool other_dim = s.settings.spec.locations.contains("loss.cross_entropy.class_dim");
   if (y.rank() < 2 || y[1] != 1 || (y.rank() > 2 && other_dim)) return;
-  const bool classes = s.data.train.classes > 0;
+  const int64_t classes = s.data.train.classes;
   out.push_back({s.settings.spec.loss.where,
                  fmt::format("the model has one output, and the softmax of one value is always 1, "
                              "so the loss is 0 and nothing is learned: {}",
-                             classes ? "give the model an output for each class"
-                                     : "for real targets write `loss: mse_loss`; for classes give "
-                                       "the data class numbers and the model an output for each "
-                                       "class")});
+                             classes == 1  ? single_class(s)
+                             : classes > 0 ? "give the model an output for each class"
+                                           : "for real targets write `loss: mse_loss`; for classes "
+                                             "give the data class numbers and the model an output "
+                                             "for each class")});
 }
 
 // Real targets as the data holds them, of the first samples; empty: they are classes, or not made.

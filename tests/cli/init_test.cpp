@@ -153,6 +153,15 @@ TEST_CASE("init: images in folders" * doctest::skip(!reads_png())) {
   for (const char* name : {"pics/a/1.png", "pics/a/2.png", "pics/b c/1.png"})
     folder.write(name, image);
   CHECK(has(trained(folder, "pics"), "path: pics "));
+  // A test set may lack a class.
+  for (const char* name : {"sets/train/a/1.png", "sets/train/b/1.png", "sets/test/a/1.png"})
+    folder.write(name, image);
+  CHECK(has(trained(folder, "sets"), "- linear: 2 "));
+  const Finished checked = dptrain({"check", "s.yaml"}, {}, folder.path());
+  CHECK_MESSAGE(has(checked.err,
+                    "the test set has no sample of 1 of the 2 classes: 'b'; its results say "
+                    "nothing about them: add samples of them"),
+                checked.err);
 }
 
 TEST_CASE("init: a text, and a data set by name") {

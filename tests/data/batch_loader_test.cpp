@@ -204,6 +204,87 @@ TEST_CASE("targets that are inputs have the draws of the inputs") {
   }
 }
 
+// Three images [1, 4, 6] of the numbers 1 to 72, each its own target.
+template <class T>
+Dataset masks(DType type, const Shape& shape) {
+  std::vector<uint8_t> pixels(72);
+  std::iota(pixels.begin(), pixels.end(), uint8_t{1});
+  Dataset d;
+  d.inputs = table_of<uint8_t>(DType::u8, {3, 1, 4, 6}, pixels);
+  d.targets = table_of<T>(type, shape, std::vector<T>(pixels.begin(), pixels.end()));
+  if (type == DType::i32) d.classes = 73;
+  return d;
+}
+
+// Whether targets are what the inputs would be without erasing.
+template <class T>
+void check_moved(const Dataset& d, const std::vector<Choice>& chain, Split split) {
+  const BatchLoader moved(d, chain, {}, reference_gathers(), split);
+  std::vector<Choice> moves = chain;  // with the same draws
+  for (Choice& c : moves)
+    if (c.what->name == "random_erasing") c = transform("random_erasing", "{p: 0}");
+  const BatchLoader plain(d, moves, {}, reference_gathers(), split);
+  const Shape image = moved.input().shape, target = moved.target().shape;
+  CHECK(target.tail(target.rank() - 2) == image.tail(1));
+  size_t different = 0;
+  for (uint64_t epoch = 0; epoch < 50; ++epoch) {
+    const AugmentSeed seed{.seed = 7, .epoch = epoch};
+    std::vector<float> x(kRows.size() * static_cast<size_t>(image.elements()));
+    std::vector<T> y(x.size()), expected(x.size());
+    plain.inputs(kRows, x.data(), seed);
+    std::ranges::transform(x, expected.begin(), [](float v) { return static_cast<T>(v); });
+    moved.targets(kRows, y.data(), seed);
+    different += y != expected;
+  }
+  CHECK(different == 0);
+}
+
+TEST_CASE("crops and flips move targets of one value per pixel, and erasing leaves them") {
+  const std::vector<Choice> chain = {transform("random_crop", "{size: [3, 5], padding: 2}"),
+                                     transform("random_erasing", "{p: 0.9, value: 5}"),
+                                     transform("random_horizontal_flip", "0.5")};
+  for (const Split split : {Split::train, Split::test}) {
+    check_moved<int32_t>(masks<int32_t>(DType::i32, {3, 4, 6}), chain, split);
+    check_moved<float>(masks<float>(DType::f32, {3, 4, 6}), chain, split);
+    check_moved<float>(masks<float>(DType::f32, {3, 1, 4, 6}), chain, split);
+  }
+  const BatchLoader f(masks<int32_t>(DType::i32, {3, 4, 6}), chain, {});
+  CHECK(f.moves_targets());
+  CHECK(f.stored_targets().sample == TensorDesc{DType::i32, {1, 4, 6}});
+  CHECK(f.stored_targets().changes.count == 2);
+  const BatchLoader evaluated(masks<int32_t>(DType::i32, {3, 4, 6}),
+                              std::vector<Choice>{transform("random_horizontal_flip", "0.5")}, {},
+                              reference_gathers(), Split::test);
+  CHECK_FALSE(evaluated.moves_targets());
+}
+
+TEST_CASE("padding of targets is 0 before the target transforms") {
+  const std::vector<Choice> chain = {transform("random_crop", "{padding: 9, fill: 99}")},
+                            scaled = {target_transform("standardize", "{mean: 10, std: 2}")};
+  const BatchLoader f(masks<float>(DType::f32, {3, 1, 4, 6}), chain, scaled);
+  std::vector<float> y(72);
+  f.targets(std::vector<uint32_t>{0, 1, 2}, y.data(), {.seed = 1, .epoch = 0});
+  CHECK(std::ranges::count(y, -5.0F) > 0);
+  CHECK(std::ranges::none_of(y, [](float v) { return v > 31; }));
+}
+
+TEST_CASE("targets that can't be moved as the image is are refused") {
+  const std::vector<Choice> flip = {transform("random_horizontal_flip", "0.5")};
+  const auto why = [&](const Dataset& d, const std::vector<Choice>& targets = {}) {
+    return error_of(Fault::spec, [&] { BatchLoader(d, flip, targets); });
+  };
+  const std::string needed = "they need the same height and width";
+  CHECK(has(why(masks<float>(DType::f32, {3, 6, 4})),
+            "transform 'random_horizontal_flip' moves pixels of the images [1, 4, 6], but the "
+            "targets [6, 4] can't be moved alike"));
+  CHECK(has(why(masks<float>(DType::f32, {3, 24})), needed));
+  CHECK(has(why(masks<int32_t>(DType::i32, {3, 4, 6}), {target_transform("one_hot", "73")}),
+            "is not possible with target transform 'one_hot'"));
+  Dataset d = masks<float>(DType::f32, {3, 24});
+  d.targets = table_of<float>(DType::f32, {3, 2}, {1, 2, 3, 4, 5, 6});
+  CHECK_FALSE(BatchLoader(d, flip, {}).moves_targets());
+}
+
 TEST_CASE("an input as the target stands alone, and is not mixed") {
   const std::vector<Choice> two = {target_transform("input"),
                                    target_transform("standardize", "{mean: 0, std: 1}")};

@@ -126,6 +126,8 @@ TEST_CASE("arrays have samples of the run's shape and type") {
         one +
             " holds [2, 2] f32, but the samples of this run are [2, 2] u8: bytes as they are "
             "before transforms");
+  CHECK(has(refusal(set, {folder.write("3.npy", npy<int64_t>("<i8", "(2, 2)", {1, 2, 3, 4}))}),
+            "holds [2, 2] integers, but the samples of this run are [2, 2] f32"));
   const std::string idx = folder.write("x-idx2-ubyte", idx_bytes({2, 2}));
   Set bytes = numbers(DType::u8);
   CHECK(all_of<uint8_t>(read_input_files(bytes.choice, bytes.form, std::vector{idx}).dataset.inputs)

@@ -110,6 +110,7 @@ TEST_CASE("frozen parameters have no norm") {
   const auto norms = norms_in(ran);
   REQUIRE(norms.size() == 5);
   CHECK(norms[0].find("1.weight") == std::string::npos);
+  CHECK(ran.err.find(" of them frozen), single on one CPU device") != std::string::npos);
   CHECK(number_at(*record_of(norms[0]), "5.bias").value_or(0) > 0);
 }
 

@@ -355,6 +355,54 @@ TEST_CASE("random transforms are the same in every mode, without reproducible sh
   CHECK(data_of(one.weights) != data_of(run({"cores=1", "seed=1"}, shards).weights));
 }
 
+// Masks of the images themselves: only those that move with the images can be learned.
+TEST_CASE("crops and flips move masks in every mode, so that they are learned") {
+  constexpr size_t kImages = 24, kPixels = 64;
+  std::vector<uint8_t> images(kImages * kPixels), classes(images.size());
+  std::vector<float> values(images.size());
+  for (size_t i = 0; i < images.size(); ++i) {
+    classes[i] = i * i % 7 < 3 ? 0 : 1;
+    images[i] = static_cast<uint8_t>(200 * classes[i]);
+    values[i] = classes[i];
+  }
+  const Folder folder;
+  folder.write("x.npy", npy("|u1", "(24, 1, 8, 8)", images));
+  folder.write("classes.npy", npy("|u1", "(24, 8, 8)", classes));
+  folder.write("values.npy", npy("<f4", "(24, 1, 8, 8)", values));
+  const auto run = [&](const char* targets, std::vector<std::string> how) {
+    const bool one = std::string_view(targets) == "values.npy";
+    const std::string text = fmt::format(R"(
+data:
+  dataset: {{npy: {{inputs: {0}, targets: {1}, test_inputs: {0}, test_targets: {1}}}}}
+  transforms: [{{random_crop: {{size: [6, 7], padding: 1}}}}, random_horizontal_flip, to_tensor,
+    {{random_erasing: {{p: 0.1}}}}]
+  batch_size: 8
+model: [{{conv2d: {{out_channels: 4, kernel_size: 1}}}}, tanh,
+  {{conv2d: {{out_channels: {2}, kernel_size: 1}}}}]
+loss: {3}
+optimizer: {{adam: 0.1}}
+epochs: 30
+log: {{every: 1}}
+evaluate: true
+reproducible: {{shards: 4}}
+)",
+                                         folder.file("x.npy"), folder.file(targets), one ? 1 : 2,
+                                         one ? "bce_with_logits_loss" : "cross_entropy");
+    return run_spec(text, how);
+  };
+  for (const char* targets : {"classes.npy", "values.npy"}) {
+    CAPTURE(targets);
+    const Ran alone = run(targets, {"cores=1"});
+    CHECK(alone.losses().back() < 0.2);
+    same(alone, run(targets, {"cores=3"}));
+    same(alone, run(targets, {"parallel=dp", "devices=2", "cores=1"}));
+    same(alone, run(targets, {"parallel={pipeline: {stages: 2, chunks: 1}}", "cores=1"}));
+    if (kCanFork) same(alone, run(targets, {"parallel=ddp", "devices=2", "cores=1"}));
+  }
+  const Ran ran = run("classes.npy", {"cores=1"});
+  CHECK(has(ran.metrics, "accuracy\": 1"));
+}
+
 // Inputs that are targets: in one part, in two stages, in `loss: gathered` of dp, and read from
 // files.
 TEST_CASE("autoencoders have the same bits in every mode, and use the drawn images") {

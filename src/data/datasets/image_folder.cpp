@@ -3,7 +3,6 @@
 #include <cmath>
 #include <filesystem>
 #include <mutex>
-#include <numeric>
 #include <set>
 #include <thread>
 #include <utility>
@@ -284,11 +283,11 @@ void leave_out_damaged(const ImageFolder& s, std::vector<std::string>& files,
 }
 
 // The numbers that classes have in the training set. Throws if they are none of its classes.
-std::vector<int32_t> numbers_in(const Dataset& training, const std::vector<std::string>& classes,
+std::vector<int32_t> numbers_in(const std::vector<std::string>& known,
+                                const std::vector<std::string>& classes,
                                 const std::string& folder) {
-  const std::vector<std::string> known = as_stored(training.class_names), own = as_stored(classes);
   std::vector<int32_t> out;
-  for (const std::string& name : own) {
+  for (const std::string& name : classes) {
     const auto found = std::ranges::find(known, name);
     if (found == known.end())
       fail(Fault::data, "{} has the class '{}', which the training set lacks; its {}: {}", folder,
@@ -296,15 +295,6 @@ std::vector<int32_t> numbers_in(const Dataset& training, const std::vector<std::
     out.push_back(static_cast<int32_t>(found - known.begin()));
   }
   return out;
-}
-
-// Without the training set's classes, both folders must have the same: they are numbered alike.
-void check_same_classes(const ImageFolder& s) {
-  const auto train = classes_of(s.path), test = classes_of(s.test_path);
-  if (train != test)
-    fail(Fault::data,
-         "{} and {} have different classes: {} and {} subfolders, or subfolders with other names",
-         s.test_path, s.path, test.size(), train.size());
 }
 
 Dataset load(const std::any& settings, const LoadQuery& query) {
@@ -316,17 +306,24 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   const Dataset* const known =
       query.training_set != nullptr && !query.training_set->class_names.empty() ? query.training_set
                                                                                 : nullptr;
-  if (!train && known == nullptr) check_same_classes(s);
-  std::vector<int32_t> numbers(classes.size());
-  std::iota(numbers.begin(), numbers.end(), 0);
-  if (known != nullptr) numbers = numbers_in(*known, classes, folder);
+  const std::vector<std::string> all = known != nullptr ? known->class_names
+                                       : train          ? classes
+                                                        : classes_of(s.path);
+  const std::vector<int32_t> numbers = known != nullptr
+                                           ? numbers_in(as_stored(all), as_stored(classes), folder)
+                                           : numbers_in(all, classes, folder);
   ImageFiles found;
   std::vector<int32_t> labels;
   for (size_t c = 0; c < classes.size(); ++c) {
     const std::string of_class = (fs::path(folder) / classes[c]).string();
+    const size_t others = found.others.size();
     add_files_below(of_class, found);
     if (found.images.size() == labels.size())
-      fail(Fault::data, "{} contains no image ({})", of_class, kImageEndings);
+      fail(Fault::data, "{} contains no image ({}){}", of_class, kImageEndings,
+           found.others.size() == others
+               ? ""
+               : fmt::format(", but files of types that are not read: {}",
+                             count_by_ending(std::span(found.others).subspan(others))));
     labels.resize(found.images.size(), numbers[c]);
   }
   Dataset d;
@@ -345,7 +342,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   d.inputs = {.desc = {DType::u8, {samples, 3, image.height, image.width}}};
   d.reader = std::make_shared<Reader>(s, std::move(files), image);
   d.targets = std::move(targets).done();
-  d.class_names = known != nullptr ? known->class_names : classes;
+  d.class_names = all;
   d.classes = std::ssize(d.class_names);
   d.description = describe("image_folder", d, folder);
   return d;
@@ -362,12 +359,15 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
   const auto& s = std::any_cast<const ImageFolder&>(settings);
   if (query.split == Split::test && s.test_path.empty())
     throw NoTestSplit("image_folder", "test_path");
-  if (query.split == Split::test && fs::is_directory(s.test_path)) check_same_classes(s);
   const auto step = [](std::string_view name, const std::vector<int64_t>& size) {
     PythonCall call(name);
     return (size.size() == 1 ? call.arg(size[0]) : call.arg(size)).str() + ", ";
   };
-  std::string steps, readable;
+  // ImageFolder numbers the classes of each folder from 0.
+  std::string steps, readable, numbers;
+  if (query.split == Split::test && fs::is_directory(s.path) && fs::is_directory(s.test_path))
+    if (const auto all = classes_of(s.path), own = classes_of(s.test_path); all != own)
+      numbers = fmt::format("{}", fmt::join(numbers_in(all, own, s.test_path), ", "));
   if (s.exif) steps += "transforms.Lambda(ImageOps.exif_transpose), ";
   if (!s.resize.empty()) steps += step("transforms.Resize", s.resize);
   if (!s.crop.empty()) steps += step("transforms.CenterCrop", s.crop);
@@ -383,8 +383,9 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
         "\n";
   return fmt::format(
       "{}decode = transforms.Compose([{}transforms.PILToTensor()])\n"
-      "data = datasets.ImageFolder({}, decode{})\n",
+      "data = datasets.ImageFolder({}, decode{}{})\n",
       readable, steps, python(query.split == Split::train ? s.path : s.test_path),
+      numbers.empty() ? "" : fmt::format(", target_transform=[{}].__getitem__", numbers),
       readable.empty() ? "" : ", is_valid_file=readable");
 }
 

@@ -120,6 +120,11 @@ bool is_text(const std::string& path) {
 DataGuess guess_folder(const std::string& path) {
   if (holds_image_folders(path)) return guess_images(path);
   if (holds_arrays(path)) return guess_arrays(path);
+  if (const size_t images = loose_images(path); images > 0)
+    fail(Fault::data,
+         "{0} holds {1} side by side; each class needs a subfolder of its own: move the images to "
+         "{0}/CLASS/1.jpg",
+         path, counted(images, "image"));
   const std::string unread = unread_files(path);
   fail(Fault::data,
        "{} holds neither folders of images, one per class (CLASS/1.jpg or "

@@ -64,6 +64,7 @@ DataGuess guess_images(const std::string& folder);
 DataGuess guess_arrays(const std::string& path);      // a folder of .npy or IDX files, or one .npy
 bool holds_arrays(const std::string& folder);         // .npy or IDX files
 bool holds_image_folders(const std::string& folder);  // folders of images, with or without splits
+size_t loose_images(const std::string& folder);       // images in the folder itself
 // Images and arrays of types that are not read, in the folder and its subfolders, counted by their
 // ending: "2 .gif, 1 .npz"; empty: there are none.
 std::string unread_files(const std::string& folder);
@@ -71,7 +72,7 @@ std::string unread_files(const std::string& folder);
 std::string npz_problem(const std::string& path);
 // The label that seems to mark targets without a class, in the file of an `npy` data set with
 // several integers per sample: a single negative one, or 255 if the others are far below. Empty:
-// none does.
+// none does. Throws Error{data} that says how to convert them if all are 0 or 255.
 std::optional<int64_t> ignored_label(const DataGuess& guess);
 // Sets the means and standard deviations from at most some thousand samples of `train`.
 void measure_data(DataGuess& guess);

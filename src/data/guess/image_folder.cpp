@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/count.h"
 #include "base/fail.h"
@@ -50,21 +51,90 @@ std::vector<fs::path> images(const fs::path& folder) {
   return out;
 }
 
-// Whether some of the folder's subfolders hold images: it is a set with a folder per class.
-bool has_classes(const fs::path& folder) {
-  const std::vector<fs::path> all = folders(folder);
-  return std::ranges::any_of(all, [](const fs::path& f) { return !images(f).empty(); });
+// Whether there are images in the folder or below it.
+bool has_images(const fs::path& folder) {
+  std::error_code error;
+  const auto options = fs::directory_options::skip_permission_denied;
+  for (auto at = fs::recursive_directory_iterator(folder, options, error);
+       !error && at != fs::recursive_directory_iterator(); at.increment(error))
+    if (is_image_ending(at->path().extension().string())) return true;
+  return false;
 }
 
-// At most `most` images of all classes, evenly spread.
-std::vector<fs::path> some_images(const fs::path& folder, size_t most) {
-  std::vector<fs::path> all;
-  for (const fs::path& one : folders(folder))
-    for (fs::path& image : images(one)) all.push_back(std::move(image));
+std::string lower_name(const fs::path& path) {
+  std::string out = path.filename().string();
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+bool is_one_of(const fs::path& path, std::initializer_list<const char*> names) {
+  const std::string name = lower_name(path);
+  return std::ranges::any_of(names, [&](std::string_view known) { return known == name; });
+}
+
+// The subfolders with images.
+std::vector<fs::path> image_folders(const fs::path& folder) {
+  std::vector<fs::path> out = folders(folder);
+  std::erase_if(out, [](const fs::path& f) { return !has_images(f); });
+  return out;
+}
+
+// Whether it is a set with a folder per class. Folders of splits hold such sets.
+bool has_classes(const fs::path& folder) {
+  const std::vector<fs::path> all = image_folders(folder);
+  const auto direct = [](const fs::path& f) { return !images(f).empty(); };
+  const auto is_split = [](const fs::path& f) {
+    return is_one_of(f, {"train", "training", "test", "testing", "val", "valid", "validation"});
+  };
+  return std::ranges::any_of(all, direct) || (!all.empty() && std::ranges::none_of(all, is_split));
+}
+
+// At most `most` of these files, evenly spread.
+std::vector<fs::path> some_of(const std::vector<std::string>& all, size_t most) {
   std::vector<fs::path> out;
   const size_t count = std::min(most, all.size());
-  for (size_t i = 0; i < count; ++i) out.push_back(all[i * all.size() / count]);
+  for (size_t i = 0; i < count; ++i) out.emplace_back(all[i * all.size() / count]);
   return out;
+}
+
+// Files of labels beside folders of images.
+std::vector<std::string> tables(const fs::path& folder) {
+  std::vector<std::string> out;
+  for (const fs::path& file : entries(folder))
+    if (const std::string ending = lower_name(file.extension());
+        ending == ".csv" || ending == ".tsv" || ending == ".json")
+      out.push_back(file.filename().string());
+  return out;
+}
+
+// Throws if the subfolders with images are no classes: a single one, or images and their masks.
+void check_classes(const fs::path& folder, const fs::path& parent) {
+  const std::vector<fs::path> all = image_folders(folder);
+  const auto is_mask = [](const fs::path& f) {
+    return is_one_of(f, {"mask", "masks", "label", "labels", "annotations", "segmentation",
+                         "segmentations", "targets", "ground_truth", "gt"});
+  };
+  const auto is_input = [](const fs::path& f) {
+    return is_one_of(f, {"image", "images", "img", "imgs", "input", "inputs", "jpegimages"});
+  };
+  if (all.size() == 2 && std::ranges::any_of(all, is_mask) && std::ranges::any_of(all, is_input))
+    fail(Fault::data,
+         "{0} holds {1}/ and {2}/, which look like images and their masks, not like classes; for "
+         "one class per pixel save them as arrays in a folder: x.npy, uint8 [N, channels, height, "
+         "width], and y.npy, uint8 [N, height, width], the class numbers from 0; then `dptrain "
+         "init` that folder",
+         folder.string(), all[0].filename().string(), all[1].filename().string());
+  if (all.size() != 1 || (folders(folder).size() > 1 && !is_input(all[0]))) return;
+  std::vector<std::string> labels = tables(folder);
+  if (labels.empty()) labels = tables(parent);
+  fail(Fault::data, "{} holds images in one subfolder only, {}/{}; {}", folder.string(),
+       all[0].filename().string(),
+       labels.empty() ? "" : fmt::format(", and {}, which is not read", fmt::join(labels, ", ")),
+       has_classes(all[0])
+           ? fmt::format("if its subfolders are the classes, write: dptrain init {}",
+                         all[0].string())
+           : fmt::format("each class needs a subfolder of its own: move the images to {}",
+                         (folder / "CLASS" / "1.jpg").string()));
 }
 
 struct Sizes {
@@ -126,6 +196,8 @@ bool holds_image_folders(const std::string& folder) {
   return has_classes(path / "train") || has_classes(path);
 }
 
+size_t loose_images(const std::string& folder) { return images(folder).size(); }
+
 std::string unread_files(const std::string& folder) {
   constexpr std::array<std::string_view, 11> kEndings = {
       ".gif", ".heic", ".heif", ".avif", ".svg", ".jp2", ".npz", ".mat", ".h5", ".parquet", ".pkl"};
@@ -157,7 +229,10 @@ DataGuess guess_images(const std::string& folder) {
     if (split && g.validation.empty() && has_classes(path / name))
       g.validation = (path / name).string();
   for (const fs::path& one : folders(train)) g.class_names.push_back(one.filename().string());
-  const std::vector<fs::path> files = some_images(train, kDecoded);
+  check_classes(train, path);
+  ImageFiles all;
+  for (const fs::path& one : folders(train)) add_files_below(one.string(), all);
+  const std::vector<fs::path> files = some_of(all.images, kDecoded);
   const Sizes sizes = sizes_of(files);
   g.notes.push_back(fmt::format(
       "{}: images in {}", train.string(),
@@ -167,8 +242,6 @@ DataGuess guess_images(const std::string& folder) {
                                       sizes.gray ? ", gray (read as 3 equal channels)" : "")
                         : fmt::format("sizes differ; the shorter side has {} pixels (median of {})",
                                       sizes.shorter, counted(files.size(), "image")));
-  ImageFiles all;
-  for (const fs::path& one : folders(train)) add_files(one.string(), all);
   if (!all.others.empty()) g.notes.push_back(left_out_text(all.others));
   if (sizes.turned > 0)
     g.notes.push_back(fmt::format(

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "base/fail.h"
 #include "data/guess/guess.h"
 #include "data/readers/npy.h"
 #include "data/tables.h"
@@ -66,9 +67,26 @@ void add_row(const Dataset& d, int64_t row, std::vector<Moments>& to) {
   }
 }
 
+constexpr int64_t kVoid = 255;  // in Pascal VOC and Cityscapes
+
+// As in masks of black and white pixels.
 template <class T>
-std::optional<int64_t> ignored_of(std::span<const T> labels) {
-  constexpr int64_t kVoid = 255, kFar = 254;  // 255 in Pascal VOC and Cityscapes
+bool black_and_white(std::span<const T> labels) {
+  const bool all =
+      std::ranges::all_of(labels, [](T label) { return label == 0 || label == kVoid; });
+  return all && std::ranges::find(labels, T{0}) != labels.end() &&
+         std::ranges::find(labels, static_cast<T>(kVoid)) != labels.end();
+}
+
+template <class T>
+std::optional<int64_t> ignored_of(std::span<const T> labels, const std::string& path) {
+  constexpr int64_t kFar = 254;
+  if (black_and_white(labels))
+    fail(Fault::data,
+         "{0} holds only 0 and 255, as masks of black and white pixels do, but classes are "
+         "numbered 0 and 1; convert it: numpy.save(\"{0}\", (numpy.load(\"{0}\") > "
+         "0).astype(\"uint8\"))",
+         path);
   std::optional<int64_t> negative;
   int64_t below = 0;  // the largest label below 255
   bool has_void = false, beyond = false, signs = true;
@@ -92,8 +110,8 @@ std::optional<int64_t> ignored_label(const DataGuess& guess) {
   if (guess.type != "npy" || targets == guess.settings.end()) return {};
   const Table table = read_npy(targets->value);
   if (table.desc.shape.rank() < 2 || table.desc.dtype == DType::f32) return {};
-  return table.desc.dtype == DType::u8 ? ignored_of(values_of<uint8_t>(table))
-                                       : ignored_of(values_of<int32_t>(table));
+  return table.desc.dtype == DType::u8 ? ignored_of(values_of<uint8_t>(table), targets->value)
+                                       : ignored_of(values_of<int32_t>(table), targets->value);
 }
 
 void measure_data(DataGuess& guess) {

@@ -15,8 +15,8 @@ namespace {
 // PIL's limit against decompression bombs: twice a quarter of a gigabyte divided by three bytes.
 constexpr uint64_t kMostPixels = 178956970;
 // Upper bound of pixels per byte of a file: deflate expands a byte to at most 1032 bytes of 8
-// pixels each, and JPEG expands less.
-constexpr uint64_t kMostOfByte = uint64_t{8} * 1032;
+// pixels each, LZW to 1400, and JPEG expands less.
+constexpr uint64_t kMostOfByte = uint64_t{8} * 1400;
 
 bool begins(std::span<const std::byte> bytes, std::string_view with) {
   return bytes.size() >= with.size() && std::memcmp(bytes.data(), with.data(), with.size()) == 0;
@@ -50,11 +50,16 @@ bool plausible_size(const ImageSize& size) {
 
 void check_image_size(uint64_t height, uint64_t width, size_t file_bytes, const std::string& path,
                       std::string_view format, uint64_t always) {
-  const uint64_t most = std::min(kMostPixels, std::max(file_bytes * kMostOfByte, always));
+  const uint64_t most = std::max(file_bytes * kMostOfByte, always);
   if (height == 0 || width == 0 || height > most / width)
     damaged_image(path, format,
                   fmt::format("its header announces {} x {} pixels, which its {} bytes can't hold",
                               width, height, file_bytes));
+  if (height > kMostPixels / width)
+    fail(Fault::data,
+         "{} has {} x {} pixels, but images of at most {} pixels are read, as by Pillow; make it "
+         "smaller, or remove it",
+         path, width, height, kMostPixels);
 }
 
 Image new_image(uint64_t height, uint64_t width) {

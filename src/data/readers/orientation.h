@@ -9,7 +9,8 @@
 namespace dpt {
 
 // The orientation, 1 to 8, in the EXIF data of a JPEG, PNG or WebP file, of which `bytes` may be
-// the beginning; 1, as stored, if there is none, if it is damaged, and for other files.
+// the beginning, or else in its XMP data, as Pillow reads them; 1, as stored, if there is none, if
+// it is damaged, and for other files.
 int exif_orientation(std::span<const std::byte> bytes);
 
 // Whether an image of this orientation is stored with its sides exchanged.

@@ -44,6 +44,8 @@ class Png {
     if (!grey16_) png_set_strip_16(png_);
     png_set_strip_alpha(png_);
     passes_ = png_set_interlace_handling(png_);
+    png_set_read_user_transform_fn(png_, row_read);
+    rows_to_come_ = stored_rows();
     png_read_update_info(png_, info_);
     return true;
   }
@@ -52,22 +54,19 @@ class Png {
   size_t row_bytes() const { return png_get_rowbytes(png_, info_); }
   bool grey16() const { return grey16_; }  // rows have two bytes per pixel, the upper one first
 
-  // end: where the data of the pixels end. libpng inflates whatever follows the last row, which may
-  // be a thousand times as large, so no more is accepted than rows may need.
-  bool pixels(uint8_t** rows, const std::byte* end) {
-    if (setjmp(back_) != 0) return false;  // NOLINT(cert-err52-cpp)
-    const auto most_of = [&](uint64_t count) { return count * (row_bytes() + 1) * 9 / 8 + 4096; };
+  // Data that follow the last row are ignored, as by PIL.
+  bool pixels(uint8_t** rows) {
+    switch (setjmp(back_)) {  // NOLINT(cert-err52-cpp)
+      case 0:
+        break;
+      case kSurplus:
+        return true;
+      default:
+        return false;
+    }
     for (int pass = 0; pass < passes_; ++pass)
-      for (uint64_t y = 0; y < height(); ++y) {
-        const uint64_t left =
-            static_cast<uint64_t>(std::max<std::ptrdiff_t>(0, end - rest_.data()));
-        // The last row of an interlaced image may be the one before.
-        const uint64_t to_come =
-            pass + 1 == passes_ ? std::min<uint64_t>(height() - y, 2) : height();
-        if ((y == 0 || height() - y <= 2) && left > most_of(y == 0 ? height() : to_come))
-          png_error(png_, "data of pixels go on after the last row");
-        png_read_row(png_, rows[y], nullptr);
-      }
+      for (uint64_t y = 0; y < height(); ++y) png_read_row(png_, rows[y], nullptr);
+    rows_to_come_ = kNone;
     png_read_end(png_, nullptr);
     return true;
   }
@@ -77,36 +76,45 @@ class Png {
   [[noreturn]] static void failed(png_structp png, png_const_charp message) {
     auto* self = static_cast<Png*>(png_get_error_ptr(png));
     std::snprintf(self->message_, sizeof self->message_, "%s", message);
-    std::longjmp(self->back_, 1);  // NOLINT(cert-err52-cpp)
+    std::longjmp(self->back_, kFailed);  // NOLINT(cert-err52-cpp)
   }
   static void read(png_structp png, png_bytep to, png_size_t bytes) {
     auto* self = static_cast<Png*>(png_get_io_ptr(png));
     if (bytes > self->rest_.size()) png_error(png, "the file ends too early");
+    // libpng inflates whatever follows the last row, which may be a thousand times as large.
+    if (self->rows_to_come_ == 0 && (self->surplus_ += bytes) > kMostSurplus)
+      std::longjmp(self->back_, kSurplus);  // NOLINT(cert-err52-cpp)
     std::memcpy(to, self->rest_.data(), bytes);
     self->rest_ = self->rest_.subspan(bytes);
   }
+  // libpng calls it for each row of the file that it has inflated.
+  static void row_read(png_structp png, png_row_infop, png_bytep) {
+    --static_cast<Png*>(png_get_io_ptr(png))->rows_to_come_;
+  }
+  // An interlaced image has the rows of seven smaller ones, of which some may be empty.
+  uint64_t stored_rows() const {
+    if (passes_ == 1) return height();
+    uint64_t out = 0;
+    for (int pass = 0; pass < passes_; ++pass)
+      if (PNG_PASS_COLS(png_get_image_width(png_, info_), pass) > 0)
+        out += PNG_PASS_ROWS(png_get_image_height(png_, info_), pass);
+    return out;
+  }
+
+  static constexpr int kFailed = 1, kSurplus = 2;  // what longjmp() hands over
+  static constexpr uint64_t kNone = ~uint64_t{0};
+  static constexpr uint64_t kMostSurplus = 16384;
 
   std::span<const std::byte> rest_;
   std::jmp_buf back_{};
   char message_[200] = {};
   bool grey16_ = false;
   int passes_ = 1;
+  // Rows of the file whose data are not read yet, and bytes that were read after the last one.
+  uint64_t rows_to_come_ = kNone, surplus_ = 0;
   png_structp png_;
   png_infop info_;
 };
-
-// Where the last IDAT chunk ends.
-const std::byte* end_of_pixels(std::span<const std::byte> bytes) {
-  constexpr size_t kSignature = 8, kChunkHead = 8, kChunkRest = 4;
-  const std::byte* out = bytes.data();
-  for (size_t at = kSignature; bytes.size() - std::min(at, bytes.size()) >= kChunkHead;) {
-    const auto length = static_cast<uint64_t>(big_endian_at(bytes, at, 4));
-    const bool pixels = std::memcmp(&bytes[at + 4], "IDAT", 4) == 0;
-    at += std::min<uint64_t>(kChunkHead + length + kChunkRest, bytes.size() - at);
-    if (pixels) out = bytes.data() + at;
-  }
-  return out;
-}
 
 // PIL reads 16-bit gray as integers and clips them to 255. Works in place, from the end.
 void widen_grey16(uint8_t* row, int64_t width) {
@@ -125,7 +133,7 @@ Image decode_png(std::span<const std::byte> bytes, const std::string& path) {
   require(png.row_bytes() == (png.grey16() ? row / 3 * 2 : row), "libpng gives whole pixels");
   std::vector<uint8_t*> rows;
   for (size_t y = 0; y < png.height(); ++y) rows.push_back(image.pixels.data() + y * row);
-  if (!png.pixels(rows.data(), end_of_pixels(bytes))) damaged_image(path, "PNG", png.why());
+  if (!png.pixels(rows.data())) damaged_image(path, "PNG", png.why());
   if (png.grey16())
     for (uint8_t* each : rows) widen_grey16(each, image.width);
   return image;

@@ -49,6 +49,8 @@ toff_t size(thandle_t handle) { return static_cast<Source*>(handle)->bytes.size(
 
 int failed(TIFF*, void* data, const char*, const char* format, va_list values) {
   auto& source = *static_cast<Source*>(data);
+  // With the number of a row that may be none.
+  if (std::strstr(format, "Read error at") != nullptr) format = "the file ends too early";
   if (!source.failed) std::vsnprintf(source.message, sizeof source.message, format, values);
   source.failed = true;
   return 1;  // without it, libtiff prints the message
@@ -92,7 +94,7 @@ class Tiff {
     if (!tiff_ || source_.failed) damaged();
     TIFFGetField(tiff_.get(), TIFFTAG_IMAGEWIDTH, &width_);
     TIFFGetField(tiff_.get(), TIFFTAG_IMAGELENGTH, &height_);
-    check_image_size(height_, width_, bytes.size(), path, "TIFF", kPixelsOfAnyFile);
+    check_size(height_, width_);
     bits_ = field(TIFFTAG_BITSPERSAMPLE);
     samples_ = field(TIFFTAG_SAMPLESPERPIXEL);
     separate_ = field(TIFFTAG_PLANARCONFIG) == PLANARCONFIG_SEPARATE;
@@ -139,7 +141,7 @@ class Tiff {
       TIFFGetFieldDefaulted(tiff, TIFFTAG_ROWSPERSTRIP, &out.rows);
       out.rows = std::min(out.rows, height_);
     }
-    check_image_size(out.rows, out.columns, source_.bytes.size(), path_, "TIFF", kPixelsOfAnyFile);
+    check_size(out.rows, out.columns);
     out.row_bytes = out.tiled ? TIFFTileRowSize64(tiff) : TIFFScanlineSize64(tiff);
     const uint64_t samples = uint64_t{out.columns} * (separate_ ? 1 : samples_);
     if (out.row_bytes != (samples * bits_ + 7) / 8) damaged();
@@ -190,6 +192,14 @@ class Tiff {
     uint16_t value = 0;
     TIFFGetFieldDefaulted(tiff_.get(), tag, &value);
     return value;
+  }
+  // Of the image, or of a part of it. CCITT codes a row that equals the one above in a bit or two.
+  void check_size(uint64_t rows, uint64_t columns) const {
+    const uint16_t compression = field(TIFFTAG_COMPRESSION);
+    const bool ccitt = compression == COMPRESSION_CCITTFAX3 || compression == COMPRESSION_CCITTFAX4;
+    const uint64_t bytes = source_.bytes.size();
+    check_image_size(rows, columns, bytes, path_, "TIFF",
+                     std::max(kPixelsOfAnyFile, ccitt ? 8 * bytes * columns : 0));
   }
   bool is_rgb() const { return photometric_ == PHOTOMETRIC_RGB; }
 

@@ -81,7 +81,8 @@ std::vector<double> fill(const std::any& settings) {
   return {std::any_cast<const RandomCrop&>(settings).fill};
 }
 
-std::string torch(const std::any& settings, Split split) {
+// fill: whether padding has the value of inputs.
+std::string torch_of(const std::any& settings, Split split, std::string_view name, bool fill) {
   const auto& c = std::any_cast<const RandomCrop&>(settings);
   const bool train = split == Split::train;
   if (!train && c.size.empty()) return "";
@@ -94,8 +95,16 @@ std::string torch(const std::any& settings, Split split) {
     call.key("padding", c.padding[0], 0);
   else if (train && !c.padding.empty())
     call.key("padding", c.padding);
-  if (train) call.key("fill", c.fill, 0);
-  return "x = " + call.str() + "(x)\n";
+  if (train && fill) call.key("fill", c.fill, 0);
+  return fmt::format("{0} = {1}({0})\n", name, call.str());
+}
+
+std::string torch(const std::any& settings, Split split) {
+  return torch_of(settings, split, "x", true);
+}
+
+std::string torch_targets(const std::any& settings, Split split) {
+  return torch_of(settings, split, "y", false);
 }
 
 }  // namespace
@@ -105,7 +114,7 @@ TransformType random_crop() {
       "random_crop",
       "Takes a random crop of the padded image in training, and the center crop in evaluation.")};
   t.refuses = refuses;
-  t.random = {change, fill, shape, torch};
+  t.random = {change, fill, shape, torch, torch_targets};
   return t;
 }
 

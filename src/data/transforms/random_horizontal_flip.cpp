@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "data/dataset.h"
 #include "formats/python_call.h"
 
@@ -20,11 +22,17 @@ augment::Change change(const std::any& settings) {
   return augment::Flip{std::any_cast<const Flip&>(settings).p};
 }
 
-std::string torch(const std::any& settings, Split split) {
+std::string torch_of(const std::any& settings, Split split, std::string_view name) {
   if (split == Split::test) return "";
   PythonCall call("transforms.RandomHorizontalFlip");
   call.key("p", std::any_cast<const Flip&>(settings).p, 0.5);
-  return "x = " + call.str() + "(x)\n";
+  return fmt::format("{0} = {1}({0})\n", name, call.str());
+}
+
+std::string torch(const std::any& settings, Split split) { return torch_of(settings, split, "x"); }
+
+std::string torch_targets(const std::any& settings, Split split) {
+  return torch_of(settings, split, "y");
 }
 
 }  // namespace
@@ -34,6 +42,7 @@ TransformType random_horizontal_flip() {
       registry_entry<Flip>("random_horizontal_flip", "Mirrors some images, in training only.")};
   t.random.change = change;
   t.random.torch = torch;
+  t.random.torch_targets = torch_targets;
   return t;
 }
 

@@ -24,6 +24,7 @@ TransformType to_tensor() {
   TransformType t{registry_entry<ToTensor>(
       "to_tensor", "Converts bytes to floats between 0 and 1; leaves floats unchanged.")};
   t.apply = apply;
+  t.first_of_bytes = true;
   t.torch = torch;
   return t;
 }

@@ -43,13 +43,13 @@ void CpuBatchInput::inputs(Binding& b, int group, const StepInput& input, size_t
 void CpuBatchInput::targets(Binding& b, int group, const StepInput& input, size_t micro,
                             bool has_inputs) const {
   const auto rows = samples(group, input, micro);
+  const AugmentSeed seed{static_cast<uint64_t>(worker_.session.settings.spec.seed), input.epoch};
   if (loader_.target_is_input() && has_inputs)
     std::memcpy(b.target(), b.input(), rows.size() * loader_.input().bytes());
   else if (loader_.target().dtype == DType::i32)
-    loader_.targets(rows, reinterpret_cast<int32_t*>(b.target()));
+    loader_.targets(rows, reinterpret_cast<int32_t*>(b.target()), seed);
   else
-    loader_.targets(rows, reinterpret_cast<float*>(b.target()),
-                    {static_cast<uint64_t>(worker_.session.settings.spec.seed), input.epoch});
+    loader_.targets(rows, reinterpret_cast<float*>(b.target()), seed);
 }
 
 }  // namespace dpt

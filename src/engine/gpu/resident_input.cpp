@@ -55,11 +55,13 @@ ResidentInput::ResidentInput(const BatchInputRequest& request)
       rows_{.order = reinterpret_cast<const uint32_t*>(order_.data() + sizeof(uint64_t)),
             .state = context_.state,
             .samples = samples_} {
-  const size_t drawn = std::max(inputs_.changes.count > 0 ? request.input_bytes : 0,
-                                targets_.changes.count > 0 ? request.target_bytes : 0);
-  if (drawn > 0)
-    frames_ = cuda::DeviceBuffer(context_.api, MemoryKind::device,
-                                 drawn / request.loader.input().bytes() * sizeof(augment::Frame));
+  const auto drawn = [](const Part& part, size_t bytes, const TensorDesc& sample) {
+    return part.changes.count > 0 ? bytes / sample.bytes() : 0;
+  };
+  const size_t rows = std::max(drawn(inputs_, request.input_bytes, request.loader.input()),
+                               drawn(targets_, request.target_bytes, request.loader.target()));
+  if (rows > 0)
+    frames_ = cuda::DeviceBuffer(context_.api, MemoryKind::device, rows * sizeof(augment::Frame));
 }
 
 ResidentInput::Part ResidentInput::upload(const BatchLoader::Stored& stored, bool used) {
@@ -98,18 +100,27 @@ void ResidentInput::enqueue_frames(const Part& part, const TensorView& to) {
                           .width = part.sample.shape[2],
                           .frames = reinterpret_cast<augment::Frame*>(frames_.data())},
          to.desc.shape[0]);
-  part.sample.dtype == DType::u8 ? draw<uint8_t>(part, to) : draw<float>(part, to);
+  switch (part.sample.dtype) {
+    case DType::u8:
+      return draw<uint8_t>(part, to);
+    case DType::i32:
+      return draw<int32_t>(part, to);
+    default:
+      return draw<float>(part, to);
+  }
 }
 
 template <class T>
 void ResidentInput::draw(const Part& part, const TensorView& to) {
   const Shape &image = part.sample.shape, &x = to.desc.shape;
   const int64_t tables = part.value_count / 256;
+  const int rank = x.rank();
   launch(context_.stream,
          cuda::DrawFrames<T>{rows_, as<augment::Frame>(frames_), as<T>(part.bytes),
                              tables > 0 ? as<float>(part.values) : nullptr, as<float>(part.colours),
-                             reinterpret_cast<float*>(to.data), samples_, image[0],
-                             image[1] * image[2], tables, part.changes.count, x[2], x[3]},
+                             as<typename cuda::DrawFrames<T>::Value>(to), samples_, image[0],
+                             image[1] * image[2], tables, part.changes.count, x[rank - 2],
+                             x[rank - 1]},
          x.elements());
 }
 

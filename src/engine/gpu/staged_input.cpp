@@ -45,7 +45,7 @@ void StagedInput::make_rows(const StepInput& step, size_t micro, PrefetchStream*
   if (inputs && loader.target_is_input())
     std::memcpy(target, to, order.size() * loader.input().bytes());
   else if (loader.target().dtype == DType::i32)
-    loader.targets(order, reinterpret_cast<int32_t*>(target));
+    loader.targets(order, reinterpret_cast<int32_t*>(target), {request_.seed, step.epoch});
   else
     loader.targets(order, reinterpret_cast<float*>(target), {request_.seed, step.epoch});
 }

@@ -219,6 +219,20 @@ TEST_CASE("image_folder: a separate validation set has the classes of the traini
             "has the class 'Cat', which the training set lacks; its classes are: ape, cat, dog"));
 }
 
+TEST_CASE("image_folder: a test set that lacks classes has the training set's numbers") {
+  const Folder folder, test;
+  for (const char* name : {"a/1.png", "b/1.png", "c/1.png"}) folder.write(name, "");
+  for (const char* name : {"b/1.png", "c/1.png"}) test.write(name, "");
+  const std::string keys = settings(folder, ", crop: 4, test_path: " + test.path());
+  const Dataset d = load("image_folder", keys, Split::test);
+  CHECK(all_of<int32_t>(d.targets) == std::vector<int32_t>{1, 2});
+  CHECK(d.class_names == std::vector<std::string>{"a", "b", "c"});
+  CHECK(d.classes == 3);
+  CHECK(has(torch_data_of("image_folder", keys, Split::test),
+            ", target_transform=[1, 2].__getitem__)"));
+  CHECK_FALSE(has(torch_data_of("image_folder", keys), "target_transform"));
+}
+
 TEST_CASE("image_folder: what is wrong") {
   const Folder folder, test;
   const auto why = [&](const std::string& more = ", crop: 4", Split split = Split::train) {
@@ -233,7 +247,11 @@ TEST_CASE("image_folder: what is wrong") {
   CHECK(why() == "");
   CHECK(has(why(", crop: 4", Split::test), "has no test split: write test_path"));
   test.write("b/x.png", "");
-  CHECK(has(why(", crop: 4, test_path: " + test.path(), Split::test), "have different classes: "));
+  CHECK(has(why(", crop: 4, test_path: " + test.path(), Split::test),
+            "has the class 'b', which the training set lacks; its class is: a"));
+  folder.write("c/1.gif", "");
+  CHECK(has(why(), "), but files of types that are not read: 1 .gif"));
+  folder.write("c/x.png", "");
   CHECK(has(data_error([&] { load("image_folder", "{path: /nowhere, crop: 4}"); }),
             "/nowhere cannot be read: No such file or directory"));
   const DatasetType& t = dataset_type("image_folder");

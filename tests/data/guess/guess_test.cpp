@@ -445,6 +445,45 @@ TEST_CASE("images: one folder per class, with and without splits" * doctest::ski
   CHECK(has(mixed.notes.at(3), "2.png cannot be read as PNG"));
 }
 
+TEST_CASE("images in folders of classes, below them, and those that are no classes" *
+          doctest::skip(!reads_png())) {
+  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
+  const Folder folder;
+  for (const char* name :
+       {"nest/a/x/1.png", "nest/b/1.png", "nest/c/y/z/1.png", "flat/images/1.png",
+        "seg/train/images/1.png", "seg/train/masks/1.png", "outer/inner/a/1.png",
+        "outer/inner/b/1.png", "loose/1.png", "loose/2.png", "gifs/a/1.png",
+        "splits/training/a/1.png", "splits/testing/a/1.png"})
+    folder.write(name, image);
+  folder.write("flat/labels.csv", "file,label\n");
+  folder.write("gifs/b/1.gif", "GIF89a");
+  const auto why = [&](const char* name) {
+    return data_error([&] { guess_data({.path = folder.file(name)}); });
+  };
+  const DataGuess nested = guess_data({.path = folder.file("nest")});
+  CHECK(nested.train.class_names == std::vector<std::string>{"a", "b", "c"});
+  CHECK(nested.train.size() == 3);
+  CHECK(has(why("flat"),
+            "flat holds images in one subfolder only, images/, and labels.csv, which is not read; "
+            "each class needs a subfolder of its own: move the images to "));
+  CHECK(has(why("seg"), "holds images/ and masks/, which look like images and their masks"));
+  CHECK(has(why("outer"), "if its subfolders are the classes, write: dptrain init "));
+  CHECK(has(why("loose"), "loose holds 2 images side by side; each class needs"));
+  CHECK(has(why("gifs"), "but files of types that are not read: 1 .gif"));
+  CHECK(has(why("splits"), "holds neither folders of images"));
+}
+
+TEST_CASE("masks of black and white pixels are refused with their conversion") {
+  const Folder folder;
+  folder.write("x.npy", npy("|u1", "(2, 1, 2, 2)", std::vector<uint8_t>(8, 7)));
+  folder.write("y.npy", npy("|u1", "(2, 2, 2)", std::vector<uint8_t>{0, 255, 0, 0, 255, 0, 0, 0}));
+  CHECK(has(data_error([&] { guess_data({.path = folder.path()}); }),
+            "y.npy holds only 0 and 255, as masks of black and white pixels do, but classes are "
+            "numbered 0 and 1; convert it: numpy.save("));
+  folder.write("y.npy", npy("|u1", "(2, 2, 2)", std::vector<uint8_t>{0, 255, 0, 1, 255, 0, 0, 0}));
+  CHECK(guess_data({.path = folder.path()}).ignore_index == 255);
+}
+
 TEST_CASE("texts, names of data sets, and what is neither") {
   const Folder folder;
   CHECK(has(data_error([&] { guess_data({.path = folder.write("t.csv.gz", "\x1f\x8b")}); }),

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include "../datasets/loading.h"
@@ -121,29 +122,146 @@ TEST_CASE("images that are damaged, cut short or lie are refused by name") {
       has(why(huge), "its header announces 60000 x 60000 pixels, which its 898 bytes can't hold"));
 }
 
-TEST_CASE("PNG data that go on after the last row are not decompressed") {
+// PNG files of any kind, without filters.
+struct PngFile {
+  size_t width = 10, height = 10;
+  int depth = 8, color = 0;  // as in IHDR
+  bool interlaced = false;
+  int level = 6;         // of zlib
+  size_t chunk = 8192;   // bytes of an IDAT
+  bool flushes = false;  // ends a block of deflate after each row
+  size_t surplus = 0;    // zeros after the rows
+
+  // seed: of random bytes; 0: all are 0.
+  std::string bytes(uint32_t seed) const {
+    const auto typed = [](const std::string& text) {
+      const auto sum =
+          crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size()));
+      return big_endian(text.size() - 4, 4) + text + big_endian(sum, 4);
+    };
+    std::string out =
+        "\x89PNG\r\n\x1a\n" +
+        typed("IHDR" + big_endian(width, 4) + big_endian(height, 4) + static_cast<char>(depth) +
+              static_cast<char>(color) + std::string(2, '\0') + static_cast<char>(interlaced));
+    if (color == 3) out += typed("PLTE" + std::string(768, 'p'));
+    const std::string packed = compressed(seed);
+    for (size_t at = 0; at < packed.size(); at += chunk)
+      out += typed("IDAT" + packed.substr(at, chunk));
+    return out + typed("tEXt" + std::string(20000, 'x')) + typed("IEND");
+  }
+
+ private:
+  // Of a row of so many pixels, with its filter's number.
+  size_t row_bytes(size_t pixels) const {
+    constexpr size_t kSamples[] = {1, 0, 3, 1, 2, 0, 4};
+    return 1 + (pixels * kSamples[color] * static_cast<size_t>(depth) + 7) / 8;
+  }
+  std::vector<size_t> rows() const {
+    std::vector<size_t> out;
+    if (!interlaced) return std::vector<size_t>(height, row_bytes(width));
+    constexpr size_t kX[] = {0, 4, 0, 2, 0, 1, 0}, kY[] = {0, 0, 4, 0, 2, 0, 1},
+                     kStepX[] = {8, 8, 4, 4, 2, 2, 1}, kStepY[] = {8, 8, 8, 4, 4, 2, 2};
+    for (size_t pass = 0; pass < 7; ++pass)
+      for (size_t y = kY[pass]; y < height && kX[pass] < width; y += kStepY[pass])
+        out.push_back(row_bytes((width - kX[pass] + kStepX[pass] - 1) / kStepX[pass]));
+    return out;
+  }
+  std::string compressed(uint32_t seed) const {
+    z_stream z{};
+    REQUIRE(deflateInit(&z, level) == Z_OK);
+    std::string out;
+    const auto add = [&](std::string from, int flush) {
+      z.next_in = reinterpret_cast<Bytef*>(from.data());
+      z.avail_in = static_cast<uInt>(from.size());
+      do {
+        std::string piece(4096, '\0');
+        z.next_out = reinterpret_cast<Bytef*>(piece.data());
+        z.avail_out = static_cast<uInt>(piece.size());
+        deflate(&z, flush);
+        out += piece.substr(0, piece.size() - z.avail_out);
+      } while (z.avail_out == 0);
+    };
+    for (const size_t row : rows()) {
+      std::string one(row, '\0');
+      for (size_t i = 1; seed != 0 && i < row; ++i)
+        one[i] = static_cast<char>((seed = seed * 1664525 + 1013904223) >> 24);
+      add(one, flushes ? Z_FULL_FLUSH : Z_NO_FLUSH);
+    }
+    add(std::string(surplus, '\0'), Z_FINISH);
+    deflateEnd(&z);
+    return out;
+  }
+};
+
+TEST_CASE("PNG files of noise are read, however their data are cut into chunks") {
   if (skip_without(reads_png(), "libpng")) return;
-  const auto chunk = [](const std::string& typed) {
-    const auto sum =
-        crc32(0, reinterpret_cast<const Bytef*>(typed.data()), static_cast<uInt>(typed.size()));
-    return big_endian(typed.size() - 4, 4) + typed + big_endian(sum, 4);
-  };
-  // A gray image of 10 x 10 pixels, in whose data `surplus` zeros follow the rows.
-  const auto png = [&](size_t surplus) {
-    const std::string rows(size_t{10} * 11 + surplus, '\0');
-    uLongf size = compressBound(rows.size());
-    std::string packed(size, '\0');
-    compress(reinterpret_cast<Bytef*>(packed.data()), &size,
-             reinterpret_cast<const Bytef*>(rows.data()), rows.size());
-    packed.resize(size);
-    return "\x89PNG\r\n\x1a\n" +
-           chunk("IHDR" + big_endian(10, 4) + big_endian(10, 4) + std::string("\x08\0\0\0\0", 5)) +
-           chunk("IDAT" + packed) + chunk("tEXt" + std::string(20000, 'x')) + chunk("IEND");
-  };
-  CHECK(decoded(png(0)).width == 10);
-  CHECK(data_error([&] {
-          decoded(png(size_t{64} << 20));
-        }).starts_with("x.img cannot be read as PNG: data of pixels go on after the last row"));
+  constexpr std::pair<int, int> kKinds[] = {{0, 1}, {0, 8}, {0, 16}, {2, 8}, {2, 16},
+                                            {3, 4}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
+  for (const auto& [color, depth] : kKinds)
+    for (const auto& [width, height] :
+         {std::pair<size_t, size_t>{1, 1}, {1, 9}, {5, 1}, {3, 2}, {33, 47}, {64, 64}})
+      for (const bool interlaced : {false, true})
+        for (const size_t chunk : {size_t{1}, size_t{777}, size_t{1} << 20})
+          for (const int level : {0, 6}) {
+            const PngFile file{.width = width,
+                               .height = height,
+                               .depth = depth,
+                               .color = color,
+                               .interlaced = interlaced,
+                               .level = level,
+                               .chunk = chunk,
+                               .flushes = level > 0};
+            const std::string about = fmt::format("color {}, depth {}, {} x {}, chunks of {}",
+                                                  color, depth, width, height, chunk);
+            CAPTURE(about);
+            Image image;
+            CHECK(data_error([&] { image = decoded(file.bytes(1)); }).empty());
+            CHECK(image.width == static_cast<int64_t>(file.width));
+          }
+  // Noise of a million pixels.
+  const PngFile large{.width = 1000, .height = 1000, .depth = 16, .color = 6, .level = 1};
+  CHECK(decoded(large.bytes(1)).height == 1000);
+}
+
+TEST_CASE("PNG data that go on after the last row are ignored, as by Pillow") {
+  if (skip_without(reads_png(), "libpng")) return;
+  CHECK(decoded(PngFile{}.bytes(0)).width == 10);
+  for (const size_t surplus : {size_t{1}, size_t{100000}, size_t{64} << 20})
+    CHECK(decoded(PngFile{.surplus = surplus}.bytes(0)).width == 10);
+  // They are not decompressed: most of them may be missing.
+  CHECK(decoded(PngFile{.surplus = size_t{64} << 20}.bytes(0).substr(0, 40000)).width == 10);
+}
+
+// Little-endian.
+std::string number(size_t value, size_t bytes) {
+  std::string out;
+  for (size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
+  return out;
+}
+
+TEST_CASE("images of one value may be as large as Pillow reads them") {
+  if (skip_without(reads_png() && reads_tiff(), "libpng and libtiff")) return;
+  // A white page by CCITT group 4: a bit for each row.
+  const size_t rows = 7016, bytes = rows / 8;
+  std::string page = std::string("II*\0", 4) + number(8 + bytes, 4) + std::string(bytes, '\xff');
+  page += number(8, 2);
+  for (const auto& [tag, value] : std::vector<std::pair<size_t, size_t>>{{256, 4960},
+                                                                         {257, rows},
+                                                                         {259, 4},
+                                                                         {262, 0},
+                                                                         {273, 8},
+                                                                         {277, 1},
+                                                                         {278, rows},
+                                                                         {279, bytes}})
+    page += number(tag, 2) + number(4, 2) + number(1, 4) + number(value, 4);
+  const Image white = decoded(page + number(0, 4));
+  CHECK(white.width == 4960);
+  CHECK(std::ranges::all_of(white.pixels, [](uint8_t v) { return v == 255; }));
+  CHECK(decoded(PngFile{.width = 6000, .height = 6000, .depth = 1}.bytes(0)).width == 6000);
+  CHECK(
+      data_error([] { decoded(PngFile{.width = 15000, .height = 15000, .depth = 1}.bytes(0)); }) ==
+      "x.img has 15000 x 15000 pixels, but images of at most 178956970 pixels are read, as by "
+      "Pillow; make it smaller, or remove it");
 }
 
 // Whether this build reads the files of a subfolder of image_kinds.

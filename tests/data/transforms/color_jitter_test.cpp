@@ -60,6 +60,9 @@ TEST_CASE("color_jitter: what is wrong") {
                                  ->refuses(jitter.settings, {DType::f32, {3, 2, 4, 4}});
   CHECK_MESSAGE(has(volume, "samples are [3, 2, 4, 4]; leave it out"), volume);
   CHECK(has(refused({kBytes, kJitter, kJitter}), "may be listed once only"));
+  CHECK(has(refused({kBytes, {"normalize", "{mean: 0.5, std: 0.5}"}, kJitter}),
+            "transform 'color_jitter' takes values from 0 to 1, which 'normalize' before it "
+            "changes; list 'normalize' after 'color_jitter'"));
   CHECK(has(refused({kBytes, kJitter, {"random_horizontal_flip", "{}"}}),
             "list transform 'random_horizontal_flip' before 'color_jitter'"));
   CHECK(refused({{"random_horizontal_flip", "{}"}, kBytes, kJitter, {"cutout", "2"}}).empty());

@@ -95,6 +95,38 @@ TEST_CASE("batches gathered on the GPU and batches made by the host are the same
   }
 }
 
+TEST_CASE("masks that move with their images are drawn on the GPU as by the host") {
+  const Folder folder;
+  std::vector<uint8_t> images(10 * 30), classes(images.size());
+  std::vector<float> values(images.size());
+  for (size_t i = 0; i < images.size(); ++i) {
+    images[i] = static_cast<uint8_t>(37 * i);
+    classes[i] = static_cast<uint8_t>(i * i % 5 % 3);
+    values[i] = static_cast<float>(i);
+  }
+  folder.write("x.npy", npy("|u1", "(10, 1, 5, 6)", images));
+  folder.write("classes.npy", npy("|u1", "(10, 5, 6)", classes));
+  folder.write("values.npy", npy("<f4", "(10, 1, 5, 6)", values));
+  for (const std::string targets : {"classes", "values"}) {
+    CAPTURE(targets);
+    const bool one = targets == "values";
+    const std::vector<std::string> how = {
+        fmt::format("data.dataset={{npy: {{inputs: {0}/x.npy, targets: {0}/{1}.npy, test_inputs: "
+                    "{0}/x.npy, test_targets: {0}/{1}.npy}}}}",
+                    folder.path(), targets),
+        "data.transforms=[{random_crop: {size: [4, 5], padding: 2}}, random_horizontal_flip, "
+        "to_tensor, {random_erasing: {p: 0.5}}]",
+        "data.batch_size=4",
+        fmt::format("model=[{{conv2d: {{out_channels: {}, kernel_size: 1}}}}]", one ? 1 : 3),
+        one ? "loss=mse_loss" : "loss=cross_entropy"};
+    Told gathered, made;
+    const Ran a = on_gpu(gathered, how), b = on_gpu(made, how, kSmall);
+    same(a, b);
+    CHECK(count(gathered, one ? "DrawFrames<float>" : "DrawFrames<int") > 0);
+    CHECK(count(made, "DrawFrames") == 0);
+  }
+}
+
 TEST_CASE("windows of a text are gathered on the GPU, where it lies once, to the CPU's losses") {
   const Folder folder;
   std::string text(120, ' ');

@@ -2,6 +2,8 @@
 // the same bits as the CPU's, since both use the formulas of graph/formulas/augment.h.
 #pragma once
 
+#include <type_traits>
+
 #include "backend/cuda/kernels/gather.h"
 #include "graph/formulas/augment.h"
 
@@ -30,15 +32,16 @@ struct MakeFrames {
 };
 
 // x[r, c, y, x] = the pixel that row r's frame shows there. Bytes are converted to table[c, byte];
-// floats are copied. T: uint8_t or float.
+// others are copied. T: uint8_t, float, or int32_t for a class per pixel.
 template <class T>
 struct DrawFrames {
+  using Value = std::conditional_t<std::is_same_v<T, int32_t>, int32_t, float>;
   BatchRows rows;
   const augment::Frame* frames;
   const T* data;         // [samples, channels, pixels]
-  const float* table;    // [table_channels, 256]; null for floats
+  const float* table;    // [table_channels, 256]; null for others
   const float* colours;  // [colour_count, channels]
-  float* x;
+  Value* x;
   int64_t samples, channels, pixels, table_channels, colour_count;
   int64_t height, width;  // of x
   DPT_HOST_DEVICE void operator()(int64_t i) const {
@@ -46,7 +49,7 @@ struct DrawFrames {
     const int64_t c = i / (width * height) % channels, r = i / (width * height * channels);
     const augment::Seen seen = augment::seen(frames[r], y, column);
     if (seen.pixel < 0) {
-      x[i] = colours[seen.colour * channels + c];
+      x[i] = static_cast<Value>(colours[seen.colour * channels + c]);
       return;
     }
     const T value = data[(rows(r) * channels + c) * pixels + seen.pixel];
@@ -66,6 +69,7 @@ struct DrawFrames {
   }
 };
 
-using AugmentKernels = KernelList<MakeFrames, DrawFrames<uint8_t>, DrawFrames<float>>;
+using AugmentKernels =
+    KernelList<MakeFrames, DrawFrames<uint8_t>, DrawFrames<float>, DrawFrames<int32_t>>;
 
 }  // namespace dpt::cuda
