@@ -60,13 +60,13 @@ void check_evaluation(const Spec& spec) {
   }
   if (keys.empty()) return;
   // A program without them has the losses of another run.
-  const std::string_view other =
-      spec.data.validation.fraction > 0
-          ? ", whose program trains on the samples that the run holds out, too"
-      : spec.early_stop.patience > 0 || spec.minutes ? ", whose program trains to the last epoch"
-                                                     : "";
-  fail(Fault::spec, "the PyTorch program has no {}; export with {}{}", fmt::join(keys, ", no "),
-       fmt::join(without, " "), other);
+  const std::string_view other = spec.data.validation.fraction > 0
+                                     ? ", so it trains on the samples that the run holds out, too"
+                                 : spec.early_stop.patience > 0 || spec.minutes
+                                     ? ", so it trains to the last epoch"
+                                     : "";
+  fail(Fault::spec, "the PyTorch program has no {}{}; export with {}", fmt::join(keys, ", no "),
+       other, fmt::join(without, " "));
 }
 
 // Averages of the weights that not every rank has, or has before evaluations.

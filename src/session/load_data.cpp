@@ -95,11 +95,16 @@ std::string unlike(const Dataset& d, const Dataset& training) {
     return out;
   };
   const std::vector<std::string> own = names_of(d), known = names_of(training);
-  const bool numbers = std::ranges::none_of(known, [](const std::string& name) {
-    return name.empty() || name.find_first_not_of("0123456789") != name.npos;
-  });
-  // Arrays hold numbers of the training set's classes; of classes that are numbers, maybe these.
-  if (classes && own != known && !(d.class_names.empty() && !numbers))
+  const auto are_words = [](const std::vector<std::string>& names) {
+    return std::ranges::any_of(names, [](const std::string& name) {
+      return name.empty() || name.find_first_not_of("0123456789") != name.npos;
+    });
+  };
+  // Where one set has numbers and the other one words, the numbers count the words. Where both have
+  // numbers, those of the one may be names.
+  const bool counted_by_one = (d.class_names.empty() && are_words(known)) ||
+                              (training.class_names.empty() && are_words(own));
+  if (classes && own != known && !counted_by_one)
     return fmt::format(
         "numbers classes in another way than the training set, whose classes are {}; give both as "
         "data sets of one kind",

@@ -721,7 +721,9 @@ TEST_CASE("what can't be exported says why") {
         std::pair("evaluate: {every_steps: 2}\n", "evaluate.every_steps"),
         std::pair("evaluate: {metrics: [f1]}\n", "evaluate.metrics")})
     CHECK(refusal(spec(more)).starts_with(fmt::format("the PyTorch program has no `{}`", key)));
-  CHECK(refusal(spec("early_stop: 2\n")).ends_with(", whose program trains to the last epoch"));
+  CHECK(refusal(spec("early_stop: 2\n")) ==
+        "the PyTorch program has no `early_stop`, so it trains to the last epoch; export with "
+        "early_stop=none");
   // The program's accuracy is that of classes.
   CHECK(
       refusal("name: t\ndata: {dataset: {random: {samples: 40, in_features: 3, out_features: 2}}, "

@@ -13,6 +13,7 @@
 #include "base/one_line.h"
 #include "data/column_encoding.h"
 #include "data/csv_file.h"
+#include "data/readers/bytes.h"
 #include "data/sample_form.h"
 #include "data/tables.h"
 #include "formats/python_call.h"
@@ -121,6 +122,7 @@ const Dataset* training_of(const std::any& settings, const LoadQuery& query,
 Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
   const std::string& path = path_of(c, query.split);
+  (void)open_bytes(path);  // tells of this file if the training set's is missing, too
   std::optional<Dataset> own;
   const Dataset* const training = training_of(settings, query, own);
   if (training != nullptr) check_class_names(c, *training, path);
