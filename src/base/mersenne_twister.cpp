@@ -5,7 +5,7 @@
 namespace dpt {
 namespace {
 
-constexpr size_t kWords = MersenneTwister::kWords, kFar = 397;
+constexpr size_t kFar = 397;
 
 uint32_t twist(uint32_t word, uint32_t next, uint32_t far) {
   const uint32_t y = (word & 0x80000000U) | (next & 0x7fffffffU);
