@@ -1,10 +1,8 @@
 #include "base/distributions.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
-#include <utility>
 
 // The loops are compiled a second time for CPUs with AVX2 and FMA, on which they take an eighth.
 #ifdef __x86_64__

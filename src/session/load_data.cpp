@@ -285,7 +285,7 @@ void make_loaders(SessionData& out, const Spec& spec, Diagnostics& d) {
   });
 }
 
-// Of the losses of classes, only cross_entropy takes probabilities.
+// Only cross_entropy, among the losses of classes, takes probabilities.
 void check_mixed_targets(const SessionData& out, const RunSettings& settings, Diagnostics& d) {
   const LossType& loss = *settings.loss;
   const DataSpec& data = settings.spec.data;

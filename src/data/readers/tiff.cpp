@@ -193,7 +193,8 @@ class Tiff {
     TIFFGetFieldDefaulted(tiff_.get(), tag, &value);
     return value;
   }
-  // Of the image, or of a part of it. CCITT codes a row that equals the one above in a bit or two.
+  // The size is that of the image, or of a part of it. CCITT codes a row that equals the one above
+  // in a bit or two.
   void check_size(uint64_t rows, uint64_t columns) const {
     const uint16_t compression = field(TIFFTAG_COMPRESSION);
     const bool ccitt = compression == COMPRESSION_CCITTFAX3 || compression == COMPRESSION_CCITTFAX4;

@@ -151,7 +151,7 @@ struct PngFile {
   }
 
  private:
-  // Of a row of so many pixels, with its filter's number.
+  // The bytes of a row of so many pixels, with its filter's number.
   size_t row_bytes(size_t pixels) const {
     constexpr size_t kSamples[] = {1, 0, 3, 1, 2, 0, 4};
     return 1 + (pixels * kSamples[color] * static_cast<size_t>(depth) + 7) / 8;
