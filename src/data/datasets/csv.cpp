@@ -112,6 +112,8 @@ Dataset load(const std::any& settings, const LoadQuery& query);
 const Dataset* training_of(const std::any& settings, const LoadQuery& query,
                            std::optional<Dataset>& own) {
   if (query.training_set != nullptr || query.split == Split::train) return query.training_set;
+  // Tells of this file if the training set's is missing, too.
+  (void)open_bytes(path_of(std::any_cast<const Csv&>(settings), query.split));
   own = load(settings, {.folder = query.folder,
                         .ignore_index = query.ignore_index,
                         .binary_labels = query.binary_labels,
@@ -119,10 +121,22 @@ const Dataset* training_of(const std::any& settings, const LoadQuery& query,
   return &*own;
 }
 
+// The encodings of a set that is read by itself; empty: all columns are used as they are.
+std::vector<ColumnEncoding> own_encodings(const Csv& c, const CsvFile& file, const LoadQuery& query,
+                                          const std::string& path) {
+  const std::vector<uint32_t> rows = query.trained
+                                         ? query.trained(static_cast<int64_t>(file.table.rows))
+                                         : std::vector<uint32_t>();
+  std::vector<ColumnEncoding> out =
+      fit_encodings(file.table, file.columns.inputs, rows,
+                    {.fill_missing = c.missing == "mean", .standardize = c.standardize}, path);
+  if (!changes_any(out)) out.clear();
+  return out;
+}
+
 Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
   const std::string& path = path_of(c, query.split);
-  (void)open_bytes(path);  // tells of this file if the training set's is missing, too
   std::optional<Dataset> own;
   const Dataset* const training = training_of(settings, query, own);
   if (training != nullptr) check_class_names(c, *training, path);
@@ -136,12 +150,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   if (training != nullptr && !training->columns.names.empty()) {
     d.columns.encodings = training->columns.encodings;
   } else {
-    const std::vector<uint32_t> rows =
-        query.trained ? query.trained(static_cast<int64_t>(table.rows)) : std::vector<uint32_t>();
-    d.columns.encodings =
-        fit_encodings(table, columns.inputs, rows,
-                      {.fill_missing = c.missing == "mean", .standardize = c.standardize}, path);
-    if (!changes_any(d.columns.encodings)) d.columns.encodings.clear();
+    d.columns.encodings = own_encodings(c, file, query, path);
   }
   const EncodedInputs encoded = encode(table, columns.inputs, d.columns.encodings);
   d.inputs = encoded.table;
