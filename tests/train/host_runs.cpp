@@ -56,8 +56,8 @@ class CountingLink final : public Link {
 struct Host {
   std::unique_ptr<const Session> session;
   std::string resolved_spec;
-  std::optional<SharedMemory> memory;
-  std::optional<Team> team;
+  std::optional<SharedMemory> memory, test_memory;
+  std::optional<Team> team, test_team;  // to train; to evaluate the trained weights
   std::optional<Buffers> buffers;
   std::vector<std::unique_ptr<RankState>> ranks;
   std::vector<GpuAccess> test_gpus;  // [ranks] for evaluations of the trained weights
@@ -83,6 +83,9 @@ std::unique_ptr<Host> make_host(const std::string& yaml, const std::vector<std::
   out->memory.emplace(SharedMemory::create_private(layout.bytes));
   // Spinning workers would take each other's cores.
   out->team.emplace(layout.team(*out->memory, s, {.spin_us = 0}));
+  // A team of its own: executors count the posts of a team that no other executor has used.
+  out->test_memory.emplace(SharedMemory::create_private(layout.bytes));
+  out->test_team.emplace(layout.team(*out->test_memory, s, {.spin_us = 0}));
   out->buffers.emplace(out->memory->data() + layout.buffers, buffer_sizes(s));
   return out;
 }
@@ -91,23 +94,25 @@ std::unique_ptr<Host> make_host(const std::string& yaml, const std::vector<std::
 std::unique_ptr<StepExecutor> make_executor(Host& host, int rank, int worker) {
   const Session& s = *host.session;
   if (s.devices.on_gpu())
-    return make_gpu_executor(s, *host.buffers, *host.team, worker,
+    return make_gpu_executor(s, *host.buffers, *host.test_team, worker,
                              host.test_gpus[static_cast<size_t>(rank)], {});
   const Topology& topology = s.devices.topology;
   const int first = static_cast<int>(topology.workers_of_host(topology.host).begin);
-  return std::make_unique<Executor>(s, *host.buffers, *host.team, first + worker, nullptr,
+  return std::make_unique<Executor>(s, *host.buffers, *host.test_team, first + worker, nullptr,
                                     StepExecutor::Samples{}, nullptr, nullptr,
                                     worker == 0 ? host.link.get() : nullptr);
 }
 
-// The rank's workers: trains and evaluates.
-void run_rank_of(Host& host, int rank, HostRun& out, size_t number, Reporter* reporter) {
-  const Session& s = *host.session;
+void train_rank(Host& host, int rank, HostRun& out, size_t number, Reporter* reporter) {
   run_workers(*host.team, rank, [&](int worker) {
     const Outcome mine = train_worker(*host.ranks[static_cast<size_t>(rank)], worker,
                                       {.reporter = worker == 0 ? reporter : nullptr});
     if (worker == 0) out.outcomes[number] = mine;
-    if (!s.data.test) return;
+  });
+}
+
+void evaluate_rank(Host& host, int rank, HostRun& out, size_t number) {
+  run_workers(*host.test_team, rank, [&](int worker) {
     const Evaluation found = make_executor(host, rank, worker)->evaluate({});
     if (worker == 0) out.evaluations[number] = found;
   });
@@ -145,25 +150,40 @@ void start_ranks(Host& host, int ranks, const Resume* resume, bool first,
   }
 }
 
-// Runs all ranks of all hosts, each on a thread of its own.
+// Calls run(host, rank) for all ranks of all hosts, each on a thread of its own. team: the one that
+// run() uses.
+template <class Run>
 void run_all(const std::vector<std::unique_ptr<Host>>& hosts, const std::vector<int>& ranks,
-             Reporter* reporter, HostRun& out) {
+             std::optional<Team> Host::*team, HostRun& out, Run run) {
   std::vector<std::thread> threads;
   for (size_t h = 0; h < hosts.size(); ++h)
     for (int r = 0; r < ranks[h]; ++r)
       threads.emplace_back([&, h, r] {
         try {
-          run_rank_of(*hosts[h], r, out, h, h == 0 && r == 0 ? reporter : nullptr);
+          run(h, r);
         } catch (const TeamBroken&) {
         } catch (const Error& e) {
           out.errors[h] = e.what();
           if (hosts[h]->link) hosts[h]->link->abort();
           // As the control channel does, since GPUs wait for each other by NCCL.
           for (const auto& host : hosts)
-            if (host->session->devices.on_gpu()) host->team->break_up(Team::kOtherHost, e.what());
+            if (host->session->devices.on_gpu())
+              ((*host).*team)->break_up(Team::kOtherHost, e.what());
         }
       });
   for (std::thread& t : threads) t.join();
+}
+
+// Trains, and evaluates what was trained.
+void run_all(const std::vector<std::unique_ptr<Host>>& hosts, const std::vector<int>& ranks,
+             Reporter* reporter, HostRun& out) {
+  run_all(hosts, ranks, &Host::team, out, [&](size_t h, int r) {
+    train_rank(*hosts[h], r, out, h, h == 0 && r == 0 ? reporter : nullptr);
+  });
+  const bool trained = std::ranges::all_of(out.errors, &std::string::empty);
+  if (!trained || !hosts[0]->session->data.test) return;
+  run_all(hosts, ranks, &Host::test_team, out,
+          [&](size_t h, int r) { evaluate_rank(*hosts[h], r, out, h); });
 }
 
 // What each host ended with, and sent.

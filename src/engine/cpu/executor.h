@@ -29,7 +29,8 @@
 
 namespace dpt {
 
-// All workers of a run make the same calls in the same order. Thread: the worker's.
+// All workers of a run make the same calls in the same order. Thread: the worker's. REQUIRES: no
+// other executor of this worker has used its team, whose posts count from the first step on.
 class Executor : public StepExecutor {
  public:
   // masks: PyTorch's generator, for the first worker if the plan draws masks; else null.
