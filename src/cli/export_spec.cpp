@@ -40,8 +40,8 @@ void note_repeated_samples(const Spec& spec, const TorchExport& query) {
         query.samples, query.ranks);
 }
 void note_dropout(const Spec& spec, const CompiledModel& model) {
-  const bool dropout =
-      std::ranges::any_of(model.graph.nodes, [](const GraphNode& n) { return n.op->random; });
+  const bool dropout = std::ranges::any_of(
+      model.graph.nodes, [](const GraphNode& n) { return n.op->is(Trait::random); });
   if (dropout && spec.random != "torch")
     print_stderr(
         "note: PyTorch and dptrain draw different dropout masks, so losses differ; export and "

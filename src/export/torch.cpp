@@ -323,8 +323,8 @@ std::string program(const TorchFacts& f) {
   const std::string_view mode = spec.parallel.what->name;
   const bool reproducible = spec.reproducible_shards.has_value();
   const bool replicas = !reproducible && f.forwards_replicas();
-  const bool dropout =
-      std::ranges::any_of(f.graph.nodes, [](const GraphNode& n) { return n.op->random; });
+  const bool dropout = std::ranges::any_of(
+      f.graph.nodes, [](const GraphNode& n) { return n.op->is(Trait::random); });
   const std::string text = body(f);
   return filled("program", {{"name", spec.name},
                             {"reproducible", reproducible},

@@ -152,7 +152,8 @@ std::vector<bool> Graph::trained() const {
 int Graph::sync_points(Part wanted, int stage) const {
   int count = 0;
   for (const GraphNode& n : nodes)
-    if (n.part == wanted && n.op->over_shards && (stage < 0 || n.stage == stage)) ++count;
+    if (n.part == wanted && n.op->is(Trait::over_shards) && (stage < 0 || n.stage == stage))
+      ++count;
   return count;
 }
 
@@ -163,7 +164,7 @@ double Graph::flops() const {
 }
 
 double Graph::flops(const GraphNode& n) const {
-  if (n.op->view) return 0;
+  if (n.op->is(Trait::view)) return 0;
   std::vector<TensorDesc> in, out;
   for (ValueId v : n.in) in.push_back((*this)[v].desc);
   for (ValueId v : n.out) out.push_back((*this)[v].desc);

@@ -31,15 +31,49 @@ enum class Layouts {
   images  // values [N, C, ...] of rank 3 to 5 may be channels_last
 };
 
-// An example for conformance tests, gradient checks and benchmarks.
-struct Sample {
-  KernelQuery query;  // floating-point tensors are f32; tests also run it with f64
-  struct Range {
-    // Float inputs: uniform in [low, high]; integer inputs: low <= i < high
-    double low = -2, high = 2;
-  };
-  std::vector<Range> ranges{};  // for each input; default if missing
-  std::vector<double> kinks{};  // gradient checks keep x away from these points
+// What passes ask of an operator.
+enum class Trait : unsigned {
+  view = 1,          // the result is the first input's memory with another shape; no kernel runs
+  backward = 2,      // computes gradients from the gradient of a result
+  random = 4,        // draws random numbers
+  indexes_rows = 8,  // the first input has indices of rows of the second
+  // Each result element is an input element or 0, so results of halves need no rounding.
+  selects = 16,
+  // The reference implementation also supports bf16 and f16; otherwise halves are computed as f32.
+  halves = 32,
+  // The input, of which each shard has its own, is summed over the replica's shards (program.h,
+  // Note [sync points]). The reference implementation copies it, which is the sum over one shard.
+  over_shards = 64
+};
+class Traits {
+ public:
+  constexpr Traits() = default;
+  constexpr Traits(Trait one) : bits_(static_cast<unsigned>(one)) {}
+  constexpr bool has(Trait t) const { return (bits_ & static_cast<unsigned>(t)) != 0; }
+  friend constexpr Traits operator|(Traits a, Traits b) {
+    a.bits_ |= b.bits_;
+    return a;
+  }
+
+ private:
+  unsigned bits_ = 0;
+};
+constexpr Traits operator|(Trait a, Trait b) { return Traits(a) | Traits(b); }
+
+// The order of the result's dimensions in PyTorch's memory (graph/passes/torch_order.h).
+enum class TorchOrder {
+  by_layouts,         // Layouts::any: of_first; images: image; else row-major
+  of_first,           // that of the first input
+  image,              // channels_last if the first input is, for [N, C, H, W]
+  image_or_sequence,  // the same, and for [N, C, L]
+  sequence_first      // the first two dimensions are exchanged
+};
+
+// The weight of a product, as an index among the inputs followed by the results, and the input that
+// is multiplied with it, or with the gradient of the result if the weight is a result.
+struct WeightOf {
+  int index = -1;  // -1: none
+  int factor = 0;
 };
 
 struct OperatorType {
@@ -58,31 +92,13 @@ struct OperatorType {
   // Kernels are tested against it, and it runs where a back end has no kernel.
   void (*reference)(const KernelArgs& args, const std::any& attrs);
 
-  // Small examples. A test fails if an operator has none.
-  std::vector<Sample> (*samples)();
-
   // Floating-point operations of one run. Null: one per element of the first result.
   double (*flops)(std::span<const TensorDesc> in, std::span<const TensorDesc> out) = nullptr;
 
-  // The result is the first input's memory with another shape; no kernel runs.
-  bool view = false;
-
-  // The input, of which each shard has its own, is summed over the replica's shards (program.h,
-  // Note [sync points]). The reference implementation copies it, which is the sum over one shard.
-  bool over_shards = false;
-
   Layouts layouts = Layouts::plain;
-  // The reference implementation also supports bf16 and f16; otherwise halves are computed as f32.
-  bool halves = false;
-
-  // Each result element is an input element or 0, so results of halves need no rounding.
-  bool selects = false;
-
-  // Index of a weight that may be transposed, among the inputs followed by the results; -1: none.
-  int weight = -1;
-  // Index of the input that is multiplied with the weight, or with the gradient of the result if
-  // the weight is a result. Only of operators with a weight.
-  int factor = 0;
+  TorchOrder torch_order = TorchOrder::by_layouts;
+  WeightOf weight{};  // it may be transposed
+  Traits traits{};
 
   // What a node with these attributes does beyond its name: "add,relu". Empty: nothing. Null: the
   // operator has no variants.
@@ -91,18 +107,10 @@ struct OperatorType {
   // Whether the node computes the moments of the batch, which needs two values per channel.
   bool (*takes_batch_moments)(const std::any& attrs) = nullptr;
 
-  bool backward = false;      // computes gradients from the gradient of a result
-  bool random = false;        // draws random numbers
-  bool indexes_rows = false;  // the first input has indices of rows of the second
-
-  // In PyTorch's memory, the order of the result's dimensions is that of the first input, although
-  // the operator does not support every layout; or the first two dimensions are exchanged
-  // (graph/passes/torch_order.h).
-  bool keeps_order = false;
-  bool sequence_first = false;
-
   // Why CUDA's autocast does not run the operator, and what to use instead. Empty: it does.
   std::string_view autocast_refuses{};
+
+  bool is(Trait t) const { return traits.has(t); }
 };
 
 std::span<const OperatorType> operator_table();  // generated from graph/operators/meson.build

@@ -9,7 +9,7 @@ namespace {
 
 void check_samples_are_independent(const Graph& graph) {
   for (const GraphNode& n : graph.nodes)
-    if (n.op->over_shards)
+    if (n.op->is(Trait::over_shards))
       fail(
           Fault::spec,
           "layer '{}' normalizes with the statistics of a batch (track_running_stats: false), so a "

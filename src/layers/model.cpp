@@ -255,7 +255,7 @@ void check_classes(const LossType& type, int64_t scores, int64_t classes) {
 // Reports embeddings with fewer rows than the data has tokens.
 void check_tokens(const Graph& graph, int64_t tokens, Diagnostics& d) {
   for (const GraphNode& n : graph.nodes) {
-    if (!n.op->indexes_rows || n.in[0] != graph.input) continue;
+    if (!n.op->is(Trait::indexes_rows) || n.in[0] != graph.input) continue;
     const int64_t rows = graph[n.in[1]].desc.shape[0];
     if (rows < tokens)
       d.error(n.where, fmt::format("embedding: num_embeddings is {}, but the data has {} different "

@@ -28,7 +28,7 @@ std::vector<double> cost_of_units(const Graph& graph, size_t units, bool memory)
   for (const GraphNode& n : graph.nodes) {
     if (!memory)
       unit(n.stage) += graph.flops(n);
-    else if (n.part == Part::forward && !n.op->view)
+    else if (n.part == Part::forward && !n.op->is(Trait::view))
       for (ValueId v : n.out) unit(n.stage) += static_cast<double>(graph[v].desc.bytes());
   }
   return out;

@@ -211,7 +211,7 @@ void check_kernels(const Graph& graph, std::span<const KernelType> kernels, Diag
   for (const KernelType& k : kernels) known.insert(k.op);
   if (known.contains("")) return;  // a kernel for every operator
   for (const GraphNode& n : graph.nodes)
-    if (!n.op->view && known.insert(n.op->name).second)
+    if (!n.op->is(Trait::view) && known.insert(n.op->name).second)
       d.error(n.where,
               fmt::format("layer '{}' needs the operator '{}', which has no kernel for GPUs; "
                           "write `device: cpu`, or add a kernel (docs/contributing.md)",

@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "graph/attrs.h"
-#include "graph/operator.h"
+#include "graph/samples/samples.h"
 
 namespace dpt {
 
@@ -30,7 +30,7 @@ class ShapeFuzzer {
   explicit ShapeFuzzer(uint64_t seed) : random_(static_cast<uint32_t>(seed)) {}
 
   // One of the samples, resized; none where all that was drawn was refused.
-  std::optional<Sample> draw(const std::vector<Sample>& samples) {
+  std::optional<Sample> draw(const Samples& samples) {
     for (int attempt = 0; attempt < 40; ++attempt)
       if (auto s = resized(samples[below(samples.size())])) return s;
     return {};

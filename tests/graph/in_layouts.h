@@ -16,9 +16,9 @@ inline KernelQuery in_layouts(KernelQuery q) {
     TensorDesc& d = i < q.in.size() ? q.in[i] : q.out[i - q.in.size()];
     const bool image =
         type.layouts == Layouts::images && (d.shape.rank() == 3 || d.shape.rank() == 4);
-    d.layout = std::cmp_equal(i, type.weight) ? Layout::transposed
-               : image                        ? Layout::channels_last
-                                              : Layout::plain;
+    d.layout = std::cmp_equal(i, type.weight.index) ? Layout::transposed
+               : image                              ? Layout::channels_last
+                                                    : Layout::plain;
   }
   return q;
 }

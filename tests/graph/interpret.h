@@ -13,6 +13,7 @@
 #include "graph/attrs.h"
 #include "graph/builder.h"
 #include "graph/program/program.h"
+#include "graph/samples/samples.h"
 
 namespace dpt {
 

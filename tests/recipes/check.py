@@ -25,6 +25,8 @@ COPIED = ['configs', 'datasets', 'docs', 'meson.build', 'meson_options.txt', 'sc
 WORDS = [
     ('src/layers/meson.build', "layers = ['flatten'", "layers = ['tripled', 'flatten'"),
     ('src/graph/operators/meson.build', "['add', 'cast'", "['triple', 'add', 'cast'"),
+    ('tests/graph/samples/movement.cpp', 'elementwise_samples("multiply", 2);\n',
+     'elementwise_samples("multiply", 2);\n  out += elementwise_samples("triple", 1);\n'),
     ('src/graph/formulas/losses.h', '#include "graph/formulas/losses/huber.h"\n',
      '#include "graph/formulas/losses/half_square.h"\n#include "graph/formulas/losses/huber.h"\n'),
     ('src/graph/formulas/losses.h', 'FormulaList<Mse', 'FormulaList<HalfSquare, Mse'),

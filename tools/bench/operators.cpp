@@ -70,9 +70,10 @@ int main(int argc, char** argv) {
   }
   size_t found = 0;
   for (const OperatorType& type : operator_table()) {
-    if (type.view || (!wanted.empty() && !wanted.contains(std::string(type.name)))) continue;
+    if (type.is(Trait::view) || (!wanted.empty() && !wanted.contains(std::string(type.name))))
+      continue;
     ++found;
-    for (const Sample& s : type.samples()) time_sample(type, s, rounds);
+    for (const Sample& s : samples_of(type.name)) time_sample(type, s, rounds);
   }
   if (!wanted.empty() && found != wanted.size()) {
     std::fprintf(stderr, "operators: there is no such operator\n");

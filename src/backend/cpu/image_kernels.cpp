@@ -150,7 +150,7 @@ EachSample::Run max_pool_of_bf16(const Positions& p, bool gradient) {
 }
 
 std::unique_ptr<Kernel> prepare_pool(const KernelQuery& q) {
-  const bool gradient = op(q.op).backward, adaptive = q.op.starts_with("adaptive_"),
+  const bool gradient = op(q.op).is(Trait::backward), adaptive = q.op.starts_with("adaptive_"),
              largest = q.op.find("max_pool") != q.op.npos;
   const Shape &x = (gradient ? q.out[0] : q.in[0]).shape,
               &y = (gradient ? q.in[0] : q.out[0]).shape;

@@ -24,7 +24,7 @@ KernelType reference_row() {
           .name = "reference",
           .refuses = [](const KernelQuery& q) -> std::string {
             const auto half = [](const TensorDesc& d) { return is_half(d.dtype); };
-            if (op(q.op).halves) return "";
+            if (op(q.op).is(Trait::halves)) return "";
             return std::ranges::any_of(q.in, half) || std::ranges::any_of(q.out, half)
                        ? "the reference implementation does not support half precision"
                        : "";

@@ -7,7 +7,7 @@ namespace dpt {
 // Sums the result of an instruction over replicas if it is a sum at a sync point.
 void GpuParts::sum_result(const Program& program, const Instruction& i, const GpuBinding* b) {
   const GraphNode& n = program.graph.nodes[i.node];
-  if (n.op->over_shards)
+  if (n.op->is(Trait::over_shards))
     exchange_->sum_now(b ? b->view(n.out[0]).data : nullptr, program.graph[n.out[0]].desc);
 }
 

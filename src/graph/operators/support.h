@@ -1,4 +1,4 @@
-// Helpers for the operators of this folder: attributes, shape checks, loops and samples.
+// Helpers for the operators of this folder: attributes, shape checks and loops.
 #pragma once
 
 #include <any>
@@ -25,6 +25,35 @@ const A& settings(const std::any& attrs) {
   static const A defaults{};
   return attrs.has_value() ? std::any_cast<const A&>(attrs) : defaults;
 }
+template <class A>
+const A& settings(const A& attrs) = delete;  // they are the settings
+
+// Functions of the attributes' own type, f(x, attributes) or f(attributes), or without attributes,
+// f(x), as fields of OperatorType: `.infer = typed<infer>`.
+template <auto f>
+struct Typed;
+template <class R, class X, class A, R (*f)(X, const A&)>
+struct Typed<f> {
+  static R call(X x, const std::any& attrs) { return f(x, settings<A>(attrs)); }
+};
+template <class A, class R, R (*f)(const A&)>
+requires(!std::is_same_v<A, KernelArgs>) struct Typed<f> {
+  static R call(const std::any& attrs) { return f(settings<A>(attrs)); }
+};
+template <class R, R (*f)(std::span<const TensorDesc>)>
+struct Typed<f> {
+  static R call(std::span<const TensorDesc> in, const std::any&) { return f(in); }
+};
+template <void (*f)(const KernelArgs&)>
+struct Typed<f> {
+  static void call(const KernelArgs& args, const std::any&) { f(args); }
+};
+template <auto f>
+inline constexpr auto* typed = &Typed<f>::call;
+
+// A file of this folder returns the operator that it describes, and those of its gradient.
+using Operators = std::vector<OperatorType>;
+inline void add(Operators& all, Operators more) { all.insert(all.end(), more.begin(), more.end()); }
 
 inline std::string str(const TensorDesc& d) {
   return fmt::format("{}{}", name_of(d.dtype), d.shape.str());
@@ -87,28 +116,6 @@ void map(const KernelArgs& args, F f) {
   });
 }
 
-// Set an operator's layouts and the index of its weight.
-inline OperatorType in_any_layout(OperatorType t) {
-  t.layouts = Layouts::any;
-  return t;
-}
-inline OperatorType with_weight(OperatorType t, int weight) {
-  t.weight = weight;
-  return t;
-}
-inline OperatorType on_images(OperatorType t, int weight = -1) {
-  t.layouts = Layouts::images;
-  return with_weight(t, weight);
-}
-
-inline OperatorType selecting(OperatorType t) {
-  t.selects = true;
-  return t;
-}
-
-inline TensorDesc f32(Shape s) { return {DType::f32, s}; }
-inline TensorDesc i32(Shape s) { return {DType::i32, s}; }
-
 // Shape rule of activations, which take one floating-point tensor, and of their gradients, which
 // take two of the same shape.
 inline std::vector<TensorDesc> same_as_first(std::string_view op, std::span<const TensorDesc> in) {
@@ -116,20 +123,6 @@ inline std::vector<TensorDesc> same_as_first(std::string_view op, std::span<cons
   for (const TensorDesc& d : in)
     require(d == in[0], "operands of an element-wise operator have one shape");
   return {in[0]};
-}
-
-inline std::vector<Sample> elementwise_samples(std::string_view op, size_t inputs,
-                                               std::any attrs = {}, Sample::Range range = {-4, 4},
-                                               const std::vector<double>& kinks = {}) {
-  std::vector<Sample> out;
-  for (const Shape& s : {Shape{3, 5}, Shape{1, 33}, Shape{2, 3, 7}}) {
-    std::vector<Sample::Range> ranges(inputs, Sample::Range{});
-    ranges[0] = range;
-    out.push_back({.query = {op, std::vector(inputs, f32(s)), {f32(s)}, attrs},
-                   .ranges = ranges,
-                   .kinks = kinks});
-  }
-  return out;
 }
 
 inline double elements_of_first_input(std::span<const TensorDesc> in, std::span<const TensorDesc>) {

@@ -16,7 +16,7 @@ bool is_image(const TensorDesc& d) { return d.shape.rank() >= 3 && d.shape.rank(
 
 // A reshape of the dimensions after the channels alone, which is a view in channels_last too.
 bool keeps_channels(const Graph& graph, const GraphNode& n) {
-  if (n.op->name != "reshape") return false;
+  if (!n.op->is(Trait::view)) return false;
   const TensorDesc &x = graph[n.in[0]].desc, &y = graph[n.out[0]].desc;
   return is_image(x) && is_image(y) && x.shape[0] == y.shape[0] && x.shape[1] == y.shape[1];
 }
@@ -30,7 +30,8 @@ class LayoutChoice : Rewriter {
     for (const GraphNode& n : graph_.nodes)
       if (n.op->layouts == Layouts::any && n.in.size() == 1) made_of_[n.out[0]] = n.in[0];
     for (GraphNode& n : graph_.nodes)
-      if (n.op->weight >= 0) set_weight(at(n, static_cast<size_t>(n.op->weight)), weight_layout(n));
+      if (n.op->weight.index >= 0)
+        set_weight(at(n, static_cast<size_t>(n.op->weight.index)), weight_layout(n));
     each_node([&](GraphNode& n) {
       lay_out(n);
       push(std::move(n));
@@ -64,8 +65,8 @@ class LayoutChoice : Rewriter {
       return n.op->layouts == Layouts::images ? Layout::channels_last : Layout::plain;
     if (n.op->layouts == Layouts::images) return Layout::transposed;
     constexpr int64_t kPays = 64;
-    const Shape& w = graph_[at(n, static_cast<size_t>(n.op->weight))].desc.shape;
-    const ValueId x = n.in[static_cast<size_t>(n.op->factor)];
+    const Shape& w = graph_[at(n, static_cast<size_t>(n.op->weight.index))].desc.shape;
+    const ValueId x = n.in[static_cast<size_t>(n.op->weight.factor)];
     const bool pays = w[0] >= kPays && w[1] >= kPays && !trained_[static_cast<size_t>(x)];
     return pays ? Layout::transposed : Layout::plain;
   }
@@ -76,7 +77,7 @@ class LayoutChoice : Rewriter {
     if (n.op->layouts == Layouts::any || keeps_channels(graph_, n))
       for (ValueId v : n.in)
         if (layout(v) != Layout::plain) wanted = layout(v);
-    const auto own = [&](size_t index) { return std::cmp_equal(index, n.op->weight); };
+    const auto own = [&](size_t index) { return std::cmp_equal(index, n.op->weight.index); };
     const auto of = [&](ValueId v) {
       return n.op->layouts == Layouts::images && !is_image(graph_[v].desc) ? Layout::plain : wanted;
     };

@@ -18,7 +18,9 @@ const GraphNode* maker_of(const Graph& graph, ValueId v) {
 }
 
 // PyTorch's TensorIterator gives a result the memory order of its first full-sized input.
-bool element_wise(const GraphNode& n) { return n.op->layouts == Layouts::any || n.op->keeps_order; }
+bool element_wise(const GraphNode& n) {
+  return n.op->layouts == Layouts::any || n.op->torch_order == TorchOrder::of_first;
+}
 
 // In PyTorch, a pad that adds nothing is a copy, which keeps the memory order.
 bool only_cuts(const GraphNode& n) {
@@ -86,14 +88,14 @@ std::vector<int> channels_last(int rank) {
 // Whether the result of an operator on x is channels_last in PyTorch if x is. Those that do not,
 // such as instance norm, make a row-major copy.
 bool keeps_format(const GraphNode& n, const Shape& x) {
-  const std::string_view name = n.op->name;
-  if (x.rank() == 3) return name.ends_with("pool");  // pools of sequences are those of images
+  const TorchOrder order = n.op->torch_order;
+  if (x.rank() == 3) return order == TorchOrder::image_or_sequence;
   if (x.rank() != 4) return false;
-  if (const auto* pad = std::any_cast<Pad>(&n.attrs); pad && name == "pad_inside")
-    return pad->mode != Pad::Mode::circular;
+  if (const auto* pad = std::any_cast<Pad>(&n.attrs)) return pad->mode != Pad::Mode::circular;
   if (const auto* norm = std::any_cast<RowNorm>(&n.attrs))
     return norm->groups > 0 ? norm->groups != x[1] : !norm->center;
-  return n.op->layouts == Layouts::images || name == "concat";
+  return n.op->layouts == Layouts::images || order == TorchOrder::image ||
+         order == TorchOrder::image_or_sequence;
 }
 
 }  // namespace
@@ -116,7 +118,8 @@ std::vector<int> torch_order(const Graph& graph, ValueId v) {
   // results of all other operators are row-major, whatever the order of their inputs.
   if (n->op == &op("linear")) {
     const GraphNode* maker = maker_of(graph, n->in.at(0));
-    if (maker && maker->op->sequence_first) std::swap(order.at(0), order.at(1));
+    if (maker && maker->op->torch_order == TorchOrder::sequence_first)
+      std::swap(order.at(0), order.at(1));
   }
   return order;
 }

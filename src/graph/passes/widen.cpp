@@ -55,7 +55,7 @@ class Widening : Rewriter {
   }
 
   bool takes_halves(const GraphNode& n) {
-    if (n.op->halves) return true;
+    if (n.op->is(Trait::halves)) return true;
     KernelQuery query = query_of(graph_, n);
     if (between_ && n.op->precision != Precision::compute) {
       if (std::ranges::none_of(n.in, [&](ValueId v) { return half(v) && halves_[v].made; }))
@@ -97,7 +97,7 @@ class Widening : Rewriter {
       return push(std::move(n));
     }
     if (n.op == &cast_) return put_cast(n);
-    const bool native = n.op->view ? halves_[n.in[0]].made : takes_halves(n);
+    const bool native = n.op->is(Trait::view) ? halves_[n.in[0]].made : takes_halves(n);
     if (!native) n.rounded_inputs = half_of_inputs(n);
     for (ValueId& v : n.in)
       if (half(v)) v = native ? made(v, n) : wide(v, n);
@@ -107,7 +107,7 @@ class Widening : Rewriter {
       h.made = native;
       if (native) continue;
       const ValueId y = f32(graph_[v].name, v);
-      (n.op->view || n.op->selects ? h.wide : h.unrounded) = y;
+      (n.op->is(Trait::view) || n.op->is(Trait::selects) ? h.wide : h.unrounded) = y;
       if (v == n.out[0]) h.maker = graph_.nodes.size();
       v = y;
     }
@@ -118,7 +118,8 @@ class Widening : Rewriter {
   // Called for a node that is about to be pushed.
   void remember_maker(const GraphNode& n) {
     const ValueId y = n.out.empty() ? kNoValue : n.out[0];
-    if (y != kNoValue && uses_.knows(y) && !n.op->view && graph_[y].desc.dtype == DType::f32)
+    if (y != kNoValue && uses_.knows(y) && !n.op->is(Trait::view) &&
+        graph_[y].desc.dtype == DType::f32)
       makers_[y] = graph_.nodes.size();
   }
 

@@ -38,7 +38,7 @@ std::vector<ValueId> views_of(const Graph& graph) {
   std::vector<ValueId> out(graph.values.size());
   std::iota(out.begin(), out.end(), 0);
   for (const GraphNode& n : graph.nodes)
-    if (n.op->view) out[static_cast<size_t>(n.out[0])] = n.in[0];
+    if (n.op->is(Trait::view)) out[static_cast<size_t>(n.out[0])] = n.in[0];
   return out;
 }
 
@@ -56,7 +56,7 @@ void locate_flat(Program& p, const FlatLayout& layout) {
   for (const Graph::Update& u : p.graph.updates)
     p.location[static_cast<size_t>(u.next)] = p.location[static_cast<size_t>(u.buffer)];
   for (const GraphNode& n : p.graph.nodes)
-    if (n.op->over_shards) {
+    if (n.op->is(Trait::over_shards)) {
       p.location[static_cast<size_t>(n.in[0])] = {Arena::sums, p.sum_bytes};
       add(p.sum_bytes, aligned_bytes(p.graph, n.in[0]));
     }

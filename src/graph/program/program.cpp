@@ -27,11 +27,11 @@ Instruction instruction_for(const Program& p, size_t node, std::span<const Kerne
     return p.batch_scaling[static_cast<size_t>(v)] == BatchScaling::shard;
   };
   const GraphNode& n = p.graph.nodes[node];
-  const bool each = p.graph.nodes[node].part != Part::update && !n.op->over_shards &&
+  const bool each = p.graph.nodes[node].part != Part::update && !n.op->is(Trait::over_shards) &&
                     (std::ranges::any_of(n.out, of_shard) || std::ranges::any_of(n.in, of_shard));
   if (!each) {
     Instruction out = choose_kernel(p.graph, node, kernels, p.rows);
-    out.sync_point = n.op->over_shards;
+    out.sync_point = n.op->is(Trait::over_shards);
     out.first_only = std::ranges::any_of(
         p.graph.updates, [&](const Graph::Update& u) { return u.next == n.out[0]; });
     return out;
@@ -52,7 +52,7 @@ std::vector<BatchScaling> extents(const Program& p) {
   for (ValueId v = 0; v < static_cast<ValueId>(out.size()); ++v)
     if (p.graph[v].desc != one[v].desc) out[static_cast<size_t>(v)] = BatchScaling::sample;
   for (const GraphNode& n : p.graph.nodes) {
-    const bool common = n.op->over_shards || std::ranges::all_of(n.in, [&](ValueId v) {
+    const bool common = n.op->is(Trait::over_shards) || std::ranges::all_of(n.in, [&](ValueId v) {
                           return out[static_cast<size_t>(v)] == BatchScaling::common;
                         });
     for (ValueId v : n.out)
@@ -144,7 +144,8 @@ std::vector<bool> parameters_with_fusible_gradients(const Graph& graph,
     const GraphNode& n = graph.nodes[i];
     const auto made = static_cast<size_t>(n.out[0]);
     const size_t p = parameter[made];
-    if (p == kNoParameter || n.part != Part::backward || n.out.size() != 1 || n.op->view) continue;
+    if (p == kNoParameter || n.part != Part::backward || n.out.size() != 1 || n.op->is(Trait::view))
+      continue;
     out[p] = !read[made] && choose_kernel(graph, i, kernels).kernel->makes_rows;
   }
   return out;
@@ -233,7 +234,7 @@ Program compile(const ShardGroupRows& rows, const std::function<Graph(int64_t)>&
   assign_locations(p, layout, in_flight);
   for (Part part : kParts)
     for (size_t i = 0; i < p.graph.nodes.size(); ++i)
-      if (p.graph.nodes[i].part == part && !p.graph.nodes[i].op->view)
+      if (p.graph.nodes[i].part == part && !p.graph.nodes[i].op->is(Trait::view))
         list_of(p, part).push_back(instruction_for(p, i, kernels));
   return p;
 }

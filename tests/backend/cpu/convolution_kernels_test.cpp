@@ -78,8 +78,6 @@ HostTensor real(TensorDesc d, std::mt19937& random) {
   return t;
 }
 
-TensorDesc f32(Shape s) { return {DType::f32, s}; }
-
 // The three operators of a convolution with their inputs.
 std::vector<KernelQuery> queries(const Case& c) {
   Convolution s = c.s;

@@ -64,14 +64,12 @@ Sample with_shape(std::string_view name, std::vector<TensorDesc> in, std::any at
   return {{name, std::move(in), out, std::move(attrs)}, std::move(ranges)};
 }
 
-TensorDesc f32(Shape s) { return {DType::f32, s}; }
-
 }  // namespace
 
 TEST_CASE("fast rows agree with the plain loops on the samples of their operators") {
   std::set<std::string_view> compared;
   for (const KernelType& row : elementwise_kernels())
-    for (const Sample& s : op(row.op).samples()) {
+    for (const Sample& s : samples_of(row.op)) {
       CAPTURE(row.op);
       CAPTURE(s.query.in[0].shape.str());
       if (const std::string reason = row.refuses(s.query); !reason.empty()) continue;
@@ -83,7 +81,7 @@ TEST_CASE("fast rows agree with the plain loops on the samples of their operator
 
 TEST_CASE("fast rows agree with the plain loops on sizes around a vector's") {
   for (const KernelType& row : elementwise_kernels()) {
-    const Sample first = op(row.op).samples()[0];
+    const Sample first = samples_of(row.op)[0];
     CAPTURE(row.op);
     for (int64_t columns : {1, 2, 7, 8, 9, 10, 15, 16, 17, 31, 64, 65, 200, 257}) {
       CAPTURE(columns);
@@ -142,7 +140,7 @@ TEST_CASE("dropout keeps the very elements that the plain loops keep") {
 TEST_CASE("a sample's values do not depend on the shard it is in") {
   for (const KernelType& row : elementwise_kernels()) {
     const OperatorType& type = op(row.op);
-    const Sample first = type.samples()[0];
+    const Sample first = samples_of(type.name)[0];
     // Those whose inputs and result are all alike: [N, ...].
     if (!std::ranges::all_of(first.query.in, [&](auto& d) { return d == first.query.out[0]; }))
       continue;
@@ -168,7 +166,7 @@ TEST_CASE("a sample's values do not depend on the shard it is in") {
 TEST_CASE("rows say why they do not take a query") {
   std::set<std::string> reasons;
   for (const KernelType& row : elementwise_kernels())
-    for (const Sample& s : op(row.op).samples()) {
+    for (const Sample& s : samples_of(row.op)) {
       reasons.insert(row.refuses(s.query));
       KernelQuery twice = s.query;
       for (TensorDesc& d : twice.in)

@@ -12,56 +12,10 @@
 #include "base/half.h"
 #include "graph/fuzzed_samples.h"
 #include "graph/in_layouts.h"
-#include "graph/interpret.h"
+#include "graph/sample_run.h"
 
 namespace dpt {
 namespace {
-
-const StepContext kContext{.seed = 5, .step = 2, .first_sample = 9};
-
-// An operator and those of its gradient on one sample, each result by the plain loops in f32.
-struct Reference {
-  Graph graph;
-  std::vector<HostTensor> values;
-
-  Reference(const Sample& s, bool whole, std::mt19937& random) {
-    GraphBuilder g(graph);
-    std::vector<ValueId> in;
-    for (size_t i = 0; i < s.query.in.size(); ++i) {
-      in.push_back(g.input("x", s.query.in[i]));
-      values.push_back(sample_input(s, i, DType::f32, random));
-    }
-    g.apply(s.query.op, in, s.query.attrs);
-    const GraphNode node = graph.nodes[0];
-    add_values();
-    if (node.op->gradient) add_gradient(g, node, random);
-    if (whole)
-      for (const Value& v : graph.values)
-        if (v.role == Role::input) round(values[static_cast<size_t>(&v - graph.values.data())]);
-    run_graph(graph, values, kContext);
-  }
-
- private:
-  void add_values() {
-    while (values.size() < graph.values.size())
-      values.emplace_back(graph.values[values.size()].desc);
-  }
-  // Only the first result has an upstream, and a loss has none.
-  void add_gradient(GraphBuilder& g, const GraphNode& node, std::mt19937& random) {
-    std::vector<ValueId> dy(node.out.size(), kNoValue);
-    if (g.desc(node.out[0]).dtype != DType::f64) {
-      dy[0] = g.input("dy", g.desc(node.out[0]));
-      add_values();
-      for (size_t i = 0; i < values.back().size(); ++i)
-        values.back().set(i, std::uniform_real_distribution<double>(-2, 2)(random));
-    }
-    node.op->gradient(g, node, dy);
-    add_values();
-  }
-  static void round(HostTensor& t) {
-    for (size_t i = 0; i < t.size(); ++i) t.set(i, std::round(t.get(i)));
-  }
-};
 
 bool whole_numbers(HostTensor& t) {
   for (size_t i = 0; i < t.size(); ++i)
@@ -112,15 +66,15 @@ class Comparison {
   explicit Comparison(ShapeFuzzer& fuzzer) : fuzzer_(fuzzer) {}
 
   void compare(const Sample& s, bool whole) {
-    Reference r(s, whole, fuzzer_.random());
+    SampleRun r(s, fuzzer_.random(), whole);
     for (size_t i = 0; i < r.graph.nodes.size(); ++i)
-      if (!r.graph.nodes[i].op->view) compare(r, i);
+      if (!r.graph.nodes[i].op->is(Trait::view)) compare(r, i);
   }
   Counts counts;
 
  private:
   // As the plain loops have it, and with images and weights in the layouts that a run gives them.
-  void compare(Reference& r, size_t node) {
+  void compare(SampleRun& r, size_t node) {
     const KernelQuery query = query_of(r.graph, node);
     compare(r, node, query);
     if (query.op == "reorder") return;  // its layouts are its own
@@ -128,7 +82,7 @@ class Comparison {
     if (moved.in != query.in || moved.out != query.out) compare(r, node, moved);
   }
 
-  void compare(Reference& r, size_t node, KernelQuery query) {
+  void compare(SampleRun& r, size_t node, KernelQuery query) {
     const GraphNode& n = r.graph.nodes[node];
     const auto value = [&](ValueId v) -> HostTensor& { return r.values[static_cast<size_t>(v)]; };
     std::vector<HostTensor> given, expected;
@@ -162,7 +116,7 @@ class Comparison {
         to.push_back(t.view());
       }
       const std::unique_ptr<Kernel> kernel = row.prepare(query);
-      kernel->run({in, to, &kContext});
+      kernel->run({in, to, &kSampleContext});
       for (size_t i = 0; i < out.size(); ++i) check_same(out[i], expected[i], exact, terms);
       for (HostTensor& t : out) CHECK(std::isnan(t.storage.back()));
       if (row.rounds) compare_rounded(row, query, in, out);
@@ -184,7 +138,7 @@ class Comparison {
       std::vector<TensorView> to;
       for (const TensorDesc& d : query.out) out.emplace_back(d);
       for (HostTensor& t : out) to.push_back(t.view());
-      row.prepare(query)->run({in, to, &kContext});
+      row.prepare(query)->run({in, to, &kSampleContext});
       for (size_t n = 0; n < out.size(); ++n)
         for (size_t i = 0; i < out[n].size(); ++i) {
           const double x = exact[n].get(i);
@@ -201,7 +155,7 @@ class Comparison {
         begin + static_cast<int64_t>(fuzzer_.below(static_cast<size_t>(s[0] - begin) + 1));
     HostTensor rows({DType::f32, s.with(0, end - begin)});
     const TensorView to = whole.view();
-    kernel.run_rows({in, {&to, 1}, &kContext}, begin, end, false, rows.view().data);
+    kernel.run_rows({in, {&to, 1}, &kSampleContext}, begin, end, false, rows.view().data);
     for (size_t i = 0; i < rows.size(); ++i)
       REQUIRE(rows.get(i) == whole.get(static_cast<size_t>(begin * s.back()) + i));
   }
@@ -216,8 +170,9 @@ TEST_CASE("every kernel agrees with the plain loops on fuzzed shapes, exactly on
   Comparison all(fuzzer);
   const uint64_t shapes = fuzz_setting("DPT_FUZZ_SHAPES", 60);
   for (const OperatorType& type : operator_table()) {
-    if (type.view) continue;
-    const std::vector<Sample> samples = type.samples();
+    // Gradients are compared on the values that their operators' fuzzed samples give them.
+    const Samples& samples = written_samples_of(type.name);
+    if (type.is(Trait::view) || samples.empty()) continue;
     for (const Sample& s : samples) all.compare(s, false);
     // More of them where the shapes so far suited not every row.
     const auto missing = [&](const KernelType& row) {

@@ -23,7 +23,7 @@ namespace {
 // The query with all f32 inputs that have a sample dimension in bf16, or nothing if no kernel takes
 // it.
 std::optional<KernelQuery> in_halves(const OperatorType& type, KernelQuery q) {
-  if (type.precision == Precision::compute || type.halves) return {};
+  if (type.precision == Precision::compute || type.is(Trait::halves)) return {};
   for (TensorDesc& d : q.in)
     if (d.dtype == DType::f32 && d.shape.rank() > 1) d.dtype = DType::bf16;
   if (q.in[0].dtype != DType::bf16) return {};
@@ -96,8 +96,8 @@ TEST_CASE("kernels on bf16 in 16 bits give the rounded results of the kernels on
   ShapeFuzzer fuzzer(3);
   Counts counts;
   for (const OperatorType& type : operator_table()) {
-    if (type.view) continue;
-    const std::vector<Sample> samples = type.samples();
+    if (type.is(Trait::view)) continue;
+    const Samples& samples = samples_of(type.name);
     for (const Sample& s : samples) compare(s, fuzzer.random(), counts);
     for (int i = 0; i < 40; ++i)
       if (const std::optional<Sample> s = fuzzer.draw(samples))

@@ -13,8 +13,6 @@
 namespace dpt {
 namespace {
 
-TensorDesc f32(Shape s) { return {DType::f32, s}; }
-
 // Runs the kernel of the operator on inputs in plain layout; results are in the layouts of a run.
 std::vector<HostTensor> run_vectors(std::string_view name, std::vector<HostTensor>& in,
                                     const RowNorm& s) {

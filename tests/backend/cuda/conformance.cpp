@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "graph/attrs.h"
 #include "graph/in_layouts.h"
+#include "graph/sample_run.h"
 
 namespace dpt::cuda {
 namespace {
@@ -139,16 +140,29 @@ std::vector<HostTensor> Conformance::inputs(const Sample& s) {
   return in;
 }
 
-void Conformance::compare(const Sample& s) {
-  std::vector<HostTensor> in = inputs(s);
-  compare(s.query, in, tolerance_of(DType::f32, false));
-  if (s.query.op == "reorder") return;  // its samples say how they lie
-  compare(laid_out(s.query), in, tolerance_of(DType::f32, false));
+void Conformance::compare(const Sample& s) { compare(s.query, inputs(s)); }
+
+void Conformance::compare(const KernelQuery& f32, std::vector<HostTensor> in) {
+  compare(f32, in, tolerance_of(DType::f32, false));
+  if (f32.op == "reorder") return;  // its samples say how they lie
+  compare(laid_out(f32), in, tolerance_of(DType::f32, false));
   for (const DType half : {DType::bf16, DType::f16})
     for (const bool all : {false, true}) {
-      const auto q = in_half(laid_out(s.query), half, all);
+      const auto q = in_half(laid_out(f32), half, all);
       if (q) compare(*q, in, tolerance_of(half, false));
     }
+}
+
+void Conformance::compare_with_gradient(const Sample& s) {
+  compare(s);
+  SampleRun run(s, random_);
+  for (size_t i = 1; i < run.graph.nodes.size(); ++i) {
+    const GraphNode& node = run.graph.nodes[i];
+    if (node.op->is(Trait::view)) continue;
+    std::vector<HostTensor> in;
+    for (const ValueId v : node.in) in.push_back(run.values[static_cast<size_t>(v)]);
+    compare(query_of(run.graph, i), std::move(in));
+  }
 }
 
 void Conformance::compare(const KernelQuery& q, bool tf32) {
@@ -159,7 +173,7 @@ void Conformance::compare(const KernelQuery& q, bool tf32) {
       if (is_half(d.dtype)) half = std::exchange(d.dtype, DType::f32);
       d.layout = Layout::plain;
     }
-  for (const Sample& small : op(q.op).samples())
+  for (const Sample& small : samples_of(q.op))
     if (small.query.in.size() == q.in.size()) {
       sample.ranges = small.ranges;
       break;
@@ -188,8 +202,8 @@ void Conformance::compare(const KernelQuery& q, std::vector<HostTensor>& values,
   for (size_t i = 0; i < values.size(); ++i) {
     HostTensor typed = as(values[i], q.in[i].dtype);
     // A reference that takes no halves gets their numbers as f32.
-    wide.push_back(is_half(q.in[i].dtype) && !type.halves ? as(typed, DType::f32)
-                                                          : HostTensor(typed));
+    wide.push_back(is_half(q.in[i].dtype) && !type.is(Trait::halves) ? as(typed, DType::f32)
+                                                                     : HostTensor(typed));
     in.push_back(in_layout(typed, q.in[i].layout));
   }
   std::vector<HostTensor> expected = run_reference(type, wide, q.attrs, kStep);

@@ -45,6 +45,8 @@ class Conformance {
 
   // A sample as it is, in the layouts that GPUs have, and in both halves.
   void compare(const Sample& s);
+  // Also the operators of its gradient, on the numbers that they are given there.
+  void compare_with_gradient(const Sample& s);
   // A node of a model as it stands, with the values of the operator's samples.
   void compare(const KernelQuery& q, bool tf32);
 
@@ -56,6 +58,8 @@ class Conformance {
 
  private:
   std::vector<HostTensor> inputs(const Sample& s);
+  // In all layouts and types. f32: plain, of f32.
+  void compare(const KernelQuery& f32, std::vector<HostTensor> in);
   void make_mask(HostTensor& y, HostTensor& mask);
   void compare(const KernelQuery& q, std::vector<HostTensor>& values, double tolerance,
                bool tf32 = false);

@@ -59,7 +59,7 @@ void compare_operator(const std::string& name, const std::vector<RealNode>& node
   Conformance c([&](const KernelType& row, const KernelQuery& q, std::vector<HostTensor>& in,
                     bool tf32) { return run_twice(*api, row, q, in, tf32); },
                 announced);
-  for (const Sample& s : op(name).samples()) c.compare(s);
+  for (const Sample& s : samples_of(name)) c.compare(s);
   for (const RealNode& n : nodes)
     if (n.query.op == name) c.compare(n.query, n.tf32);
   for (const auto& [key, outcome] : c.outcomes()) write(line_of(key, outcome));
@@ -72,7 +72,7 @@ TEST_CASE("a kernel is prepared once and run twice") {
   for (const KernelType& r : cuda_kernels())
     if (r.op == "linear" && r.name == "cublaslt") row = &r;
   REQUIRE(row != nullptr);
-  const Sample sample = op("linear").samples()[0];
+  const Sample sample = samples_of("linear")[0];
   std::mt19937 random(1);
   std::vector<HostTensor> in;
   for (size_t i = 0; i < sample.query.in.size(); ++i)
@@ -104,7 +104,7 @@ TEST_CASE("kernels agree with the reference on a GPU, on every sample and at rea
   for (const OperatorType& type : operator_table()) {
     const std::string name(type.name);
     const bool listed = ("," + chosen + ",").find("," + name + ",") != std::string::npos;
-    if (!type.view && (chosen.empty() || listed != others)) names.push_back(name);
+    if (!type.is(Trait::view) && (chosen.empty() || listed != others)) names.push_back(name);
   }
   REQUIRE(!names.empty());
   constexpr int kSeconds = 120;  // of an operator; its libraries compile for some seconds
@@ -176,7 +176,7 @@ TEST_CASE("what fails in a comparison is recorded, and the comparison goes on") 
     return got;
   };
   Conformance c(run);
-  for (const Sample& s : op("relu").samples()) c.compare(s);
+  for (const Sample& s : samples_of("relu")) c.compare(s);
   REQUIRE(calls > 3);
   CHECK(c.count() == calls);
   int failed = 0;
@@ -186,7 +186,7 @@ TEST_CASE("what fails in a comparison is recorded, and the comparison goes on") 
   calls = 0;
   Conformance lenient(
       run, [](const std::string&, const std::string&, const std::string&) { return true; });
-  for (const Sample& s : op("relu").samples()) lenient.compare(s);
+  for (const Sample& s : samples_of("relu")) lenient.compare(s);
   failed = 0;
   for (const auto& [key, outcome] : lenient.outcomes()) failed += outcome.failed;
   CHECK(failed == 2);  // the fallback was announced

@@ -251,7 +251,7 @@ HostTensor random_values(const KernelQuery& q, size_t i) {
   constexpr int64_t kMost = 1 << 13;
   const TensorDesc& d = q.in[i];
   Sample sample{q};
-  for (const Sample& s : op(q.op).samples())
+  for (const Sample& s : samples_of(q.op))
     if (s.query.in.size() == q.in.size()) {
       sample.ranges = s.ranges;
       break;
@@ -397,7 +397,7 @@ TEST_CASE("the time of every kernel of a step on a GPU") {
   for (const Part part : {Part::prologue, Part::forward, Part::loss, Part::backward})
     for (const Instruction& i : program.part(part)) {
       const GraphNode& n = program.graph.nodes[i.node];
-      if (n.op->view || n.op->name == "copy") continue;
+      if (n.op->is(Trait::view) || n.op->name == "copy") continue;
       times.add(query_of(program.graph, i.node, program.rows), *i.kernel);
     }
   times.print();

@@ -84,7 +84,7 @@ std::vector<RealNode> real_nodes() {
         for (const Part part : {Part::prologue, Part::forward, Part::loss, Part::backward})
           for (const Instruction& i : program.part(part)) {
             const GraphNode& n = program.graph.nodes[i.node];
-            if (n.op->view || n.op->name == "copy") continue;
+            if (n.op->is(Trait::view) || n.op->name == "copy") continue;
             const KernelQuery q = query_of(program.graph, i.node, rows);
             if (known.insert(key_of(q, session->precision.tf32)).second)
               out.push_back({q, session->precision.tf32});

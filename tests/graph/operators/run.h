@@ -11,21 +11,17 @@
 
 namespace dpt {
 
-struct Numbers {
+struct Given {
   TensorDesc desc;
   std::vector<double> content;
 };
 
-inline TensorDesc f64(Shape s) { return {DType::f64, s}; }
-inline TensorDesc f32(Shape s) { return {DType::f32, s}; }
-inline TensorDesc i32(Shape s) { return {DType::i32, s}; }
-
 // The numbers of result `result`.
-inline std::vector<double> run_op(std::string_view name, const std::vector<Numbers>& inputs,
+inline std::vector<double> run_op(std::string_view name, const std::vector<Given>& inputs,
                                   const std::any& attrs = {}, const StepContext& context = {},
                                   size_t result = 0) {
   std::vector<HostTensor> in;
-  for (const Numbers& n : inputs) in.push_back(tensor(n.desc, n.content));
+  for (const Given& n : inputs) in.push_back(tensor(n.desc, n.content));
   std::vector<HostTensor> out = run_reference(op(name), in, attrs, context);
   std::vector<double> numbers;
   for (size_t i = 0; i < out[result].size(); ++i) numbers.push_back(out[result].get(i));

@@ -104,7 +104,7 @@ TEST_CASE("images between convolutions of bf16 stay in 16 bits") {
   widen_halves(g, cpu_kernels(), StoredHalves::between_products);
   int images = 0;
   for (const GraphNode& n : g.nodes) {
-    if (n.op->name == "cast" || n.op->view) continue;
+    if (n.op->name == "cast" || n.op->is(Trait::view)) continue;
     for (ValueId v : n.out)
       if (g[v].desc.shape.rank() == 4 && g[v].role == Role::activation) {
         CAPTURE(n.op->name);

@@ -8,7 +8,7 @@
 namespace dpt::cuda {
 namespace {
 
-bool is_backward(const KernelQuery& q) { return op(q.op).backward; }
+bool is_backward(const KernelQuery& q) { return op(q.op).is(Trait::backward); }
 
 std::unique_ptr<Kernel> row_norm(const KernelQuery& q) {
   const auto s = settings<RowNorm>(q);

@@ -10,9 +10,9 @@
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Dropout& attrs) {
   need_real("dropout", in[0]);
-  if (settings<Dropout>(attrs).channels && in[0].shape.rank() < 3)
+  if (attrs.channels && in[0].shape.rank() < 3)
     fail(Fault::spec, "dropout: takes [N, C, ...] to drop channels, not {}", in[0].shape.str());
   return {in[0]};
 }
@@ -22,8 +22,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
 }
 
 // In the type of x, as PyTorch: x * (1 / (1 - p)).
-void reference(const KernelArgs& args, const std::any& attrs) {
-  const auto& s = settings<Dropout>(attrs);
+void reference(const KernelArgs& args, const Dropout& s) {
   require(args.context != nullptr, "dropout needs the step's context");
   const StepContext& c = *args.context;
   const philox::Key key = philox::layer_key(c.seed, s.key);
@@ -46,45 +45,25 @@ void reference(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-std::vector<Sample> samples_of(std::string_view op) {
-  std::vector<Sample> out;
-  for (const Shape& s : {Shape{3, 5}, Shape{2, 200}, Shape{2, 3, 67}})
-    for (double p : {0.5, 0.1})
-      out.push_back({{op, {f32(s)}, {f32(s)}, Dropout{.p = p, .key = 7}}});
-  out.push_back({{op, {f32({3, 5})}, {f32({3, 5})}, Dropout{.p = 0, .key = 7}}});
-  out.push_back({{op, {f32({3, 5})}, {f32({3, 5})}, Dropout{.p = 1, .key = 7}}});
-  for (const Shape& s : {Shape{2, 5, 7}, Shape{2, 67, 3, 2}})
-    out.push_back({{op, {f32(s)}, {f32(s)}, Dropout{.p = 0.3, .key = 7, .channels = true}}});
-  return out;
-}
-
-std::string variant(const std::any& attrs) {
-  return settings<Dropout>(attrs).channels ? "channels" : "";
-}
+std::string variant(const Dropout& attrs) { return attrs.channels ? "channels" : ""; }
 
 }  // namespace
 
-OperatorType dropout() {
-  return {.name = "dropout",
-          .precision = Precision::follow,
-          .infer = infer,
-          .gradient = gradient,
-          .reference = reference,
-          .samples = [] { return samples_of("dropout"); },
-          .variant = variant,
-          .random = true,
-          .keeps_order = true};
-}
-
-OperatorType dropout_gradient() {
-  return {.name = "dropout_gradient",
-          .precision = Precision::follow,
-          .infer = infer,
-          .reference = reference,
-          .samples = [] { return samples_of("dropout_gradient"); },
-          .variant = variant,
-          .backward = true,
-          .random = true};
+Operators dropout() {
+  return {{.name = "dropout",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<reference>,
+           .torch_order = TorchOrder::of_first,
+           .traits = Trait::random,
+           .variant = typed<variant>},
+          {.name = "dropout_gradient",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .reference = typed<reference>,
+           .traits = Trait::backward | Trait::random,
+           .variant = typed<variant>}};
 }
 
 }  // namespace dpt::operators

@@ -8,16 +8,16 @@
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Glu& attrs) {
   need_real("glu", in[0]);
-  const int dim = settings<Glu>(attrs).dim;
+  const int dim = attrs.dim;
   need_dim("glu", in[0], dim);
   const Shape& x = in[0].shape;
   if (x[dim] % 2 != 0) fail(Fault::spec, "glu: dimension {} of {} cannot be halved", dim, x.str());
   return {{in[0].dtype, x.with(dim, x[dim] / 2)}};
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Glu& attrs) {
   require(infer(in.subspan(1), attrs)[0] == in[0], "glu_gradient: dy is half of x");
   return {in[1]};
 }
@@ -28,8 +28,8 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
 
 // Calls f(offset in y, offset of a, offset of b) for each element of y.
 template <class F>
-void each_pair(const Shape& x, const std::any& attrs, F f) {
-  const Along a = along(x, settings<Glu>(attrs).dim);
+void each_pair(const Shape& x, const Glu& attrs, F f) {
+  const Along a = along(x, attrs.dim);
   const int64_t half = a.extent / 2 * a.inner;
   for (int64_t o = 0; o < a.outer; ++o)
     for (int64_t i = 0; i < half; ++i)
@@ -37,7 +37,7 @@ void each_pair(const Shape& x, const std::any& attrs, F f) {
         static_cast<size_t>((2 * o + 1) * half + i));
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
+void forward(const KernelArgs& args, const Glu& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto y = args.out[0].as<T>();
@@ -47,7 +47,7 @@ void forward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-void backward(const KernelArgs& args, const std::any& attrs) {
+void backward(const KernelArgs& args, const Glu& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>();
     const auto dx = args.out[0].as<T>();
@@ -59,49 +59,20 @@ void backward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-struct Case {
-  Shape x, y;
-  int dim;
-};
-std::vector<Case> cases() {
-  return {{{3, 6}, {3, 3}, 1},
-          {{2, 34, 3}, {2, 17, 3}, 1},
-          {{2, 3, 10}, {2, 3, 5}, 2},
-          {{1, 2, 4, 5}, {1, 2, 2, 5}, 2}};
-}
-
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Case& c : cases()) out.push_back({{"glu", {f32(c.x)}, {f32(c.y)}, Glu{c.dim}}});
-  return out;
-}
-
-std::vector<Sample> gradient_samples() {
-  std::vector<Sample> out;
-  for (const Case& c : cases())
-    out.push_back({{"glu_gradient", {f32(c.y), f32(c.x)}, {f32(c.x)}, Glu{c.dim}}});
-  return out;
-}
-
 }  // namespace
 
-OperatorType glu() {
-  return {.name = "glu",
-          .precision = Precision::follow,
-          .infer = infer,
-          .gradient = gradient,
-          .reference = forward,
-          .samples = samples,
-          .keeps_order = true};
-}
-
-OperatorType glu_gradient() {
-  return {.name = "glu_gradient",
-          .precision = Precision::follow,
-          .infer = infer_gradient,
-          .reference = backward,
-          .samples = gradient_samples,
-          .backward = true};
+Operators glu() {
+  return {{.name = "glu",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .torch_order = TorchOrder::of_first},
+          {.name = "glu_gradient",
+           .precision = Precision::follow,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

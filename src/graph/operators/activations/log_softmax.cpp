@@ -7,7 +7,7 @@
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Softmax& attrs) {
   return infer_softmax("log_softmax", in, attrs);
 }
 
@@ -15,11 +15,11 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return {g.apply("log_softmax_gradient", {n.out[0], dy[0]}, n.attrs)};
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
+void forward(const KernelArgs& args, const Softmax& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto y = args.out[0].as<T>();
-    for_each_line(args.in[0].desc.shape, settings<Softmax>(attrs).dim, [&](int64_t n, auto at) {
+    for_each_line(args.in[0].desc.shape, attrs.dim, [&](int64_t n, auto at) {
       double top = -INFINITY, sum = 0;
       for (int64_t i = 0; i < n; ++i) top = std::max(top, static_cast<double>(x[at(i)]));
       for (int64_t i = 0; i < n; ++i) sum += std::exp(static_cast<double>(x[at(i)]) - top);
@@ -30,11 +30,11 @@ void forward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-void backward(const KernelArgs& args, const std::any& attrs) {
+void backward(const KernelArgs& args, const Softmax& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto y = args.in[0].as<const T>(), dy = args.in[1].as<const T>();
     const auto dx = args.out[0].as<T>();
-    for_each_line(args.in[0].desc.shape, settings<Softmax>(attrs).dim, [&](int64_t n, auto at) {
+    for_each_line(args.in[0].desc.shape, attrs.dim, [&](int64_t n, auto at) {
       double sum = 0;
       for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(dy[at(i)]);
       for (int64_t i = 0; i < n; ++i)
@@ -46,25 +46,17 @@ void backward(const KernelArgs& args, const std::any& attrs) {
 
 }  // namespace
 
-OperatorType log_softmax() {
-  return {.name = "log_softmax",
-          .precision = Precision::full_on_cuda,
-          .infer = infer,
-          .gradient = gradient,
-          .reference = forward,
-          .samples = [] { return softmax_samples("log_softmax", 1); }};
-}
-
-OperatorType log_softmax_gradient() {
-  return {.name = "log_softmax_gradient",
-          .precision = Precision::full,
-          .infer = infer,
-          .reference = backward,
-          .samples =
-              [] {
-                return softmax_samples("log_softmax_gradient", 2, {-5, 0});
-              },
-          .backward = true};
+Operators log_softmax() {
+  return {{.name = "log_softmax",
+           .precision = Precision::full_on_cuda,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>},
+          {.name = "log_softmax_gradient",
+           .precision = Precision::full,
+           .infer = typed<infer>,
+           .reference = typed<backward>,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

@@ -13,21 +13,21 @@ void need_weight(const Shape& x, const Shape& w) {
     fail(Fault::spec, "prelu: weight {} is neither [1] nor the channels of {}", w.str(), x.str());
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
   need_real("prelu", in[0]);
   need_weight(in[0].shape, in[1].shape);
   return {in[0]};
 }
 
-std::vector<TensorDesc> infer_input(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_input(std::span<const TensorDesc> in) {
   require(in[0] == in[1], "prelu_gradient: dy is like x");
   need_weight(in[1].shape, in[2].shape);
   return {in[0]};
 }
 
-std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const PRelu& attrs) {
   require(in[0] == in[1], "prelu_weight_gradient: dy is like x");
-  const Shape w{settings<PRelu>(attrs).parameters};
+  const Shape w{attrs.parameters};
   need_weight(in[1].shape, w);
   return {{full(in[0].dtype), w}};
 }
@@ -47,7 +47,7 @@ void each_element(const TensorView& view, size_t parameters, F f) {
   });
 }
 
-void forward(const KernelArgs& args, const std::any&) {
+void forward(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>(), w = args.in[1].as<const T>();
     const auto y = args.out[0].as<T>();
@@ -58,7 +58,7 @@ void forward(const KernelArgs& args, const std::any&) {
   });
 }
 
-void input_gradient(const KernelArgs& args, const std::any&) {
+void input_gradient(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>(),
                w = args.in[2].as<const T>();
@@ -70,7 +70,7 @@ void input_gradient(const KernelArgs& args, const std::any&) {
   });
 }
 
-void weight_gradient(const KernelArgs& args, const std::any&) {
+void weight_gradient(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>();
     const auto dw = args.out[0].as<T>();
@@ -82,69 +82,29 @@ void weight_gradient(const KernelArgs& args, const std::any&) {
   });
 }
 
-struct Case {
-  Shape x, w;
-};
-const Case kCases[] = {
-    {{3, 5}, {1}}, {{2, 33}, {33}}, {{2, 3, 4, 5}, {3}}, {{2, 17, 3}, {17}}, {{2, 3, 7}, {1}}};
-
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Case& c : kCases)
-    out.push_back({.query = {"prelu", {f32(c.x), f32(c.w)}, {f32(c.x)}, {}},
-                   .ranges = {{-4, 4}},
-                   .kinks = {0}});
-  return out;
-}
-
-std::vector<Sample> input_samples() {
-  std::vector<Sample> out;
-  for (const Case& c : kCases)
-    out.push_back({.query = {"prelu_gradient", {f32(c.x), f32(c.x), f32(c.w)}, {f32(c.x)}, {}},
-                   .ranges = {{}, {-4, 4}},
-                   .kinks = {0}});
-  return out;
-}
-
-std::vector<Sample> weight_samples() {
-  std::vector<Sample> out;
-  for (const Case& c : kCases)
-    out.push_back(
-        {.query = {"prelu_weight_gradient", {f32(c.x), f32(c.x)}, {f32(c.w)}, PRelu{c.w[0]}},
-         .ranges = {{}, {-4, 4}},
-         .kinks = {0}});
-  return out;
-}
-
 }  // namespace
 
-OperatorType prelu() {
-  return on_images({.name = "prelu",
-                    .precision = Precision::compute,
-                    .infer = infer,
-                    .gradient = gradient,
-                    .reference = forward,
-                    .samples = samples,
-                    .keeps_order = true});
-}
-
-OperatorType prelu_gradient() {
-  return on_images({.name = "prelu_gradient",
-                    .precision = Precision::compute,
-                    .infer = infer_input,
-                    .reference = input_gradient,
-                    .samples = input_samples,
-                    .backward = true});
-}
-
-OperatorType prelu_weight_gradient() {
-  return on_images({.name = "prelu_weight_gradient",
-                    .precision = Precision::compute,
-                    .infer = infer_weight,
-                    .reference = weight_gradient,
-                    .samples = weight_samples,
-                    .flops = elements_of_first_input,
-                    .backward = true});
+Operators prelu() {
+  return {{.name = "prelu",
+           .precision = Precision::compute,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .layouts = Layouts::images,
+           .torch_order = TorchOrder::of_first},
+          {.name = "prelu_gradient",
+           .precision = Precision::compute,
+           .infer = typed<infer_input>,
+           .reference = typed<input_gradient>,
+           .layouts = Layouts::images,
+           .traits = Trait::backward},
+          {.name = "prelu_weight_gradient",
+           .precision = Precision::compute,
+           .infer = typed<infer_weight>,
+           .reference = typed<weight_gradient>,
+           .flops = elements_of_first_input,
+           .layouts = Layouts::images,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

@@ -8,11 +8,11 @@ namespace {
 
 constexpr std::string_view kNothing = "an empty image has no mean";
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Resize& attrs) {
   return infer_resized("adaptive_avg_pool", kNothing, in, attrs);
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Resize& attrs) {
   return infer_resized("adaptive_avg_pool_gradient", kNothing, in, attrs);
 }
 
@@ -34,7 +34,7 @@ void each_element(const Image& x, const Image& y, F f) {
   });
 }
 
-void forward(const KernelArgs& args, const std::any&) {
+void forward(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     std::vector<double> y(static_cast<size_t>(args.out[0].desc.shape.elements()));
@@ -45,7 +45,7 @@ void forward(const KernelArgs& args, const std::any&) {
   });
 }
 
-void backward(const KernelArgs& args, const std::any&) {
+void backward(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>();
     std::vector<double> dx(static_cast<size_t>(args.out[0].desc.shape.elements()));
@@ -56,49 +56,23 @@ void backward(const KernelArgs& args, const std::any&) {
   });
 }
 
-struct Case {
-  Shape x, y;
-};
-const Case kCases[] = {{{2, 3, 4, 6}, {2, 3, 1, 1}},
-                       {{2, 17, 6, 4}, {2, 17, 3, 2}},
-                       {{1, 2, 7, 5}, {1, 2, 3, 4}},
-                       {{2, 2, 2, 3}, {2, 2, 3, 3}},
-                       {{2, 3, 7}, {2, 3, 2}}};
-
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Case& c : kCases)
-    out.push_back({{"adaptive_avg_pool", {f32(c.x)}, {f32(c.y)}, Resize{Image(c.y).extents()}}});
-  return out;
-}
-
-std::vector<Sample> gradient_samples() {
-  std::vector<Sample> out;
-  for (const Case& c : kCases)
-    out.push_back(
-        {{"adaptive_avg_pool_gradient", {f32(c.y)}, {f32(c.x)}, Resize{Image(c.x).extents()}}});
-  return out;
-}
-
 }  // namespace
 
-OperatorType adaptive_avg_pool() {
-  return on_images({.name = "adaptive_avg_pool",
-                    .precision = Precision::follow,
-                    .infer = infer,
-                    .gradient = gradient,
-                    .reference = forward,
-                    .samples = samples,
-                    .flops = elements_of_first_input});
-}
-
-OperatorType adaptive_avg_pool_gradient() {
-  return on_images({.name = "adaptive_avg_pool_gradient",
-                    .precision = Precision::follow,
-                    .infer = infer_gradient,
-                    .reference = backward,
-                    .samples = gradient_samples,
-                    .backward = true});
+Operators adaptive_avg_pool() {
+  return {{.name = "adaptive_avg_pool",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .flops = elements_of_first_input,
+           .layouts = Layouts::images,
+           .torch_order = TorchOrder::image_or_sequence},
+          {.name = "adaptive_avg_pool_gradient",
+           .precision = Precision::follow,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .layouts = Layouts::images,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

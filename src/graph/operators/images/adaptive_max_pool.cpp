@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kEmpty = "an empty image has no maximum";
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Resize& attrs) {
   const TensorDesc y = infer_resized("adaptive_max_pool", kEmpty, in, attrs)[0];
   if ((Checked(Image(in[0]).h) * Image(in[0]).w).value() > std::numeric_limits<int32_t>::max())
     fail(Fault::spec, "adaptive_max_pool: the images of {} have more than 2^31 - 1 pixels",
@@ -21,7 +21,7 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   return {y, {DType::i32, y.shape}};
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Resize& attrs) {
   require(in[0].shape == in[1].shape, "adaptive_max_pool_gradient: dy has an index each");
   return infer_resized("adaptive_max_pool_gradient", kEmpty, in, attrs);
 }
@@ -31,7 +31,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
                   Resize{Image(g.shape(n.in[0])).extents()})};
 }
 
-void forward(const KernelArgs& args, const std::any&) {
+void forward(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto y = args.out[0].as<T>();
@@ -53,7 +53,7 @@ void forward(const KernelArgs& args, const std::any&) {
   });
 }
 
-void backward(const KernelArgs& args, const std::any&) {
+void backward(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>();
     const auto index = args.in[1].as<const int32_t>();
@@ -67,59 +67,25 @@ void backward(const KernelArgs& args, const std::any&) {
   });
 }
 
-struct Case {
-  Shape x, y;
-};
-std::vector<Case> cases() {
-  return {{{2, 3, 4, 6}, {2, 3, 1, 1}},
-          {{2, 17, 6, 4}, {2, 17, 3, 2}},
-          {{1, 2, 7, 5}, {1, 2, 3, 4}},
-          {{2, 2, 2, 3}, {2, 2, 3, 3}},
-          {{2, 3, 7}, {2, 3, 2}}};
-}
-
-// A wide range keeps elements apart, so that a gradient check's differences of 1e-6 do not change
-// which one is the largest.
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Case& c : cases())
-    out.push_back(
-        {{"adaptive_max_pool", {f32(c.x)}, {f32(c.y), i32(c.y)}, Resize{Image(c.y).extents()}},
-         {{-10, 10}}});
-  return out;
-}
-
-std::vector<Sample> gradient_samples() {
-  std::vector<Sample> out;
-  for (const Case& c : cases()) {
-    const Pair extents = Image(c.x).extents();
-    out.push_back(
-        {{"adaptive_max_pool_gradient", {f32(c.y), i32(c.y)}, {f32(c.x)}, Resize{extents}},
-         {{}, {0, static_cast<double>(extents[0] * extents[1])}}});
-  }
-  return out;
-}
-
 }  // namespace
 
-OperatorType adaptive_max_pool() {
-  return selecting(on_images({.name = "adaptive_max_pool",
-                              .precision = Precision::follow,
-                              .infer = infer,
-                              .gradient = gradient,
-                              .reference = forward,
-                              .samples = samples,
-                              .flops = elements_of_first_input}));
-}
-
-OperatorType adaptive_max_pool_gradient() {
-  return on_images({.name = "adaptive_max_pool_gradient",
-                    .precision = Precision::follow,
-                    .infer = infer_gradient,
-                    .reference = backward,
-                    .samples = gradient_samples,
-                    .flops = elements_of_first_input,
-                    .backward = true});
+Operators adaptive_max_pool() {
+  return {{.name = "adaptive_max_pool",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .flops = elements_of_first_input,
+           .layouts = Layouts::images,
+           .torch_order = TorchOrder::image_or_sequence,
+           .traits = Trait::selects},
+          {.name = "adaptive_max_pool_gradient",
+           .precision = Precision::follow,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .flops = elements_of_first_input,
+           .layouts = Layouts::images,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

@@ -7,16 +7,15 @@
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
-  const auto& s = settings<Pool>(attrs);
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Pool& s) {
   need_image("avg_pool", in[0]);
   const Shape& x = in[0].shape;
   return {{in[0].dtype, image_shape(x, x[1], window_counts("avg_pool", x, s.window, s.ceil_mode))}};
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Pool& attrs) {
   const Shape& dy = in[0].shape;
-  return {{in[0].dtype, image_shape(dy, dy[1], settings<Pool>(attrs).extents)}};
+  return {{in[0].dtype, image_shape(dy, dy[1], attrs.extents)}};
 }
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
@@ -41,85 +40,43 @@ void each_element(const Image& x, const Image& y, const Pool& s, F f) {
   });
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
+void forward(const KernelArgs& args, const Pool& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     std::vector<double> y(static_cast<size_t>(args.out[0].desc.shape.elements()));
-    each_element(Image(args.in[0]), Image(args.out[0]), settings<Pool>(attrs),
+    each_element(Image(args.in[0]), Image(args.out[0]), attrs,
                  [&](size_t i, size_t k, double by) { y[k] += static_cast<double>(x[i]) / by; });
     store(y, args.out[0].as<T>());
   });
 }
 
-void backward(const KernelArgs& args, const std::any& attrs) {
+void backward(const KernelArgs& args, const Pool& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>();
     std::vector<double> dx(static_cast<size_t>(args.out[0].desc.shape.elements()));
-    each_element(Image(args.out[0]), Image(args.in[0]), settings<Pool>(attrs),
+    each_element(Image(args.out[0]), Image(args.in[0]), attrs,
                  [&](size_t i, size_t k, double by) { dx[i] += static_cast<double>(dy[k]) / by; });
     store(dx, args.out[0].as<T>());
   });
 }
 
-struct Case {
-  Shape x, y;
-  Pool s;
-};
-
-std::vector<Case> cases() {
-  const Window padded{.kernel = {3, 3}, .stride = {2, 2}, .before = {1, 1}, .behind = {1, 1}};
-  return {
-      {{2, 3, 4, 6}, {2, 3, 2, 3}, {{.kernel = {2, 2}, .stride = {2, 2}}}},
-      {{2, 17, 5, 5}, {2, 17, 3, 3}, {padded}},
-      {{2, 3, 6, 5}, {2, 3, 3, 3}, {.window = padded, .count_include_pad = false}},
-      {{2, 3, 6, 5}, {2, 3, 4, 3}, {.window = padded, .ceil_mode = true}},
-      {{1, 2, 6, 5},
-       {1, 2, 4, 3},
-       {.window = padded, .ceil_mode = true, .count_include_pad = false}},
-      {{1, 2, 5, 6}, {1, 2, 3, 3}, {.window = padded, .divisor_override = 4}},
-      {{2, 3, 3, 2},
-       {2, 3, 1, 1},
-       {.window = {.kernel = {4, 4}, .stride = {3, 3}}, .ceil_mode = true}},
-      {{2, 3, 9},
-       {2, 3, 5},
-       {{.kernel = {1, 2}, .stride = {1, 2}, .before = {0, 1}, .behind = {0, 1}}}},
-  };
-}
-
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Case& c : cases()) out.push_back({{"avg_pool", {f32(c.x)}, {f32(c.y)}, c.s}});
-  return out;
-}
-
-std::vector<Sample> gradient_samples() {
-  std::vector<Sample> out;
-  for (Case c : cases()) {
-    c.s.extents = Image(c.x).extents();
-    out.push_back({{"avg_pool_gradient", {f32(c.y)}, {f32(c.x)}, c.s}});
-  }
-  return out;
-}
-
 }  // namespace
 
-OperatorType avg_pool() {
-  return on_images({.name = "avg_pool",
-                    .precision = Precision::follow,
-                    .infer = infer,
-                    .gradient = gradient,
-                    .reference = forward,
-                    .samples = samples,
-                    .flops = elements_of_first_input});
-}
-
-OperatorType avg_pool_gradient() {
-  return on_images({.name = "avg_pool_gradient",
-                    .precision = Precision::follow,
-                    .infer = infer_gradient,
-                    .reference = backward,
-                    .samples = gradient_samples,
-                    .backward = true});
+Operators avg_pool() {
+  return {{.name = "avg_pool",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .flops = elements_of_first_input,
+           .layouts = Layouts::images,
+           .torch_order = TorchOrder::image_or_sequence},
+          {.name = "avg_pool_gradient",
+           .precision = Precision::follow,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .layouts = Layouts::images,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

@@ -60,11 +60,10 @@ inline void need_image(std::string_view op, const TensorDesc& x) {
 // Shape rule of operators that change the extents of images to Resize::extents. `why` explains in
 // the error why the extents must not be 0.
 inline std::vector<TensorDesc> infer_resized(std::string_view op, std::string_view why,
-                                             std::span<const TensorDesc> in,
-                                             const std::any& attrs) {
+                                             std::span<const TensorDesc> in, const Resize& attrs) {
   need_image(op, in[0]);
   const Shape& x = in[0].shape;
-  const Pair wanted = settings<Resize>(attrs).extents;
+  const Pair wanted = attrs.extents;
   for (const Pair& extents : {Image(x).extents(), wanted})
     if (extents[0] < 1 || extents[1] < 1)
       fail(Fault::spec, "{}: {}, {} to {} x {}", op, why, x.str(), wanted[0], wanted[1]);

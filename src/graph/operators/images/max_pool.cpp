@@ -19,8 +19,7 @@ constexpr DType place_type(uint8_t) { return DType::u8; }
 
 // P: type of the indices, int32_t within a channel or uint8_t within a window.
 template <class P>
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
-  const auto& s = settings<Pool>(attrs);
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Pool& s) {
   need_image("max_pool", in[0]);
   const Shape& x = in[0].shape;
   if ((Checked(Image(x).h) * Image(x).w).value() > std::numeric_limits<int32_t>::max())
@@ -29,10 +28,10 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   return {{in[0].dtype, y}, {place_type(P{}), y}};
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Pool& attrs) {
   require(in[0].shape == in[1].shape, "max_pool_gradient: dy has an index for each element");
   const Shape& dy = in[0].shape;
-  return {{in[0].dtype, image_shape(dy, dy[1], settings<Pool>(attrs).extents)}};
+  return {{in[0].dtype, image_shape(dy, dy[1], attrs.extents)}};
 }
 
 template <class P>
@@ -65,8 +64,8 @@ Pair element_at(const Window& k, const Image& x, int64_t h, int64_t w, P index) 
 }
 
 template <class P>
-void forward(const KernelArgs& args, const std::any& attrs) {
-  const Window& k = settings<Pool>(attrs).window;
+void forward(const KernelArgs& args, const Pool& attrs) {
+  const Window& k = attrs.window;
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto y = args.out[0].as<T>();
@@ -89,8 +88,8 @@ void forward(const KernelArgs& args, const std::any& attrs) {
 }
 
 template <class P>
-void backward(const KernelArgs& args, const std::any& attrs) {
-  const Window& k = settings<Pool>(attrs).window;
+void backward(const KernelArgs& args, const Pool& attrs) {
+  const Window& k = attrs.window;
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>();
     const auto index = args.in[1].as<const P>();
@@ -106,81 +105,32 @@ void backward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-struct Case {
-  Shape x, y;
-  Pool s;
-};
-
-std::vector<Case> cases() {
-  return {
-      {{2, 3, 4, 6}, {2, 3, 2, 3}, {{.kernel = {2, 2}, .stride = {2, 2}}}},
-      {{2, 17, 5, 5},
-       {2, 17, 3, 3},
-       {{.kernel = {3, 3}, .stride = {2, 2}, .before = {1, 1}, .behind = {1, 1}}}},
-      {{1, 2, 7, 8},
-       {1, 2, 2, 4},
-       {{.kernel = {2, 3},
-         .stride = {3, 2},
-         .dilation = {3, 1},
-         .before = {0, 1},
-         .behind = {0, 1}}}},
-      {{2, 2, 6, 7},
-       {2, 2, 3, 4},
-       {.window = {.kernel = {3, 2}, .stride = {2, 2}}, .ceil_mode = true}},
-      {{2, 3, 3, 2},
-       {2, 3, 1, 1},
-       {.window = {.kernel = {4, 4}, .stride = {3, 3}}, .ceil_mode = true}},
-      {{2, 3, 9},
-       {2, 3, 5},
-       {{.kernel = {1, 2}, .stride = {1, 2}, .before = {0, 1}, .behind = {0, 1}}}},
-  };
-}
-
-// A wide range keeps elements apart, so that a gradient check's differences of 1e-6 do not change
-// which one is the largest.
 template <class P>
-std::vector<Sample> samples() {
-  constexpr DType type = place_type(P{});
-  const std::string_view name = type == DType::i32 ? "max_pool" : "max_pool_bytes";
-  std::vector<Sample> out;
-  for (const Case& c : cases())
-    out.push_back({{name, {f32(c.x)}, {f32(c.y), {type, c.y}}, c.s}, {{-10, 10}}});
-  return out;
-}
-
-template <class P>
-std::vector<Sample> gradient_samples() {
-  constexpr DType type = place_type(P{});
-  const bool bytes = type == DType::u8;
-  std::vector<Sample> out;
-  for (Case c : cases()) {
-    c.s.extents = Image(c.x).extents();
-    const Pair of = bytes ? c.s.window.kernel : c.s.extents;
-    out.push_back({{name_of_gradient<P>(), {f32(c.y), {type, c.y}}, {f32(c.x)}, c.s},
-                   {{}, {0, static_cast<double>(of[0] * of[1])}}});
-  }
-  return out;
-}
-
-template <class P>
-OperatorType forward_type(std::string_view name) {
-  return selecting(on_images({name, Precision::follow, infer<P>, gradient<P>, forward<P>,
-                              samples<P>, elements_of_first_input}));
-}
-
-template <class P>
-OperatorType gradient_type() {
-  OperatorType out = on_images({name_of_gradient<P>(), Precision::follow, infer_gradient, nullptr,
-                                backward<P>, gradient_samples<P>, elements_of_first_input});
-  out.backward = true;
-  return out;
+Operators types_of(std::string_view name) {
+  return {{.name = name,
+           .precision = Precision::follow,
+           .infer = typed<infer<P>>,
+           .gradient = gradient<P>,
+           .reference = typed<forward<P>>,
+           .flops = elements_of_first_input,
+           .layouts = Layouts::images,
+           .torch_order = TorchOrder::image_or_sequence,
+           .traits = Trait::selects},
+          {.name = name_of_gradient<P>(),
+           .precision = Precision::follow,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward<P>>,
+           .flops = elements_of_first_input,
+           .layouts = Layouts::images,
+           .traits = Trait::backward}};
 }
 
 }  // namespace
 
-OperatorType max_pool() { return forward_type<int32_t>("max_pool"); }
-OperatorType max_pool_gradient() { return gradient_type<int32_t>(); }
-OperatorType max_pool_bytes() { return forward_type<uint8_t>("max_pool_bytes"); }
-OperatorType max_pool_bytes_gradient() { return gradient_type<uint8_t>(); }
+Operators max_pool() {
+  Operators out = types_of<int32_t>("max_pool");
+  add(out, types_of<uint8_t>("max_pool_bytes"));
+  return out;
+}
 
 }  // namespace dpt::operators

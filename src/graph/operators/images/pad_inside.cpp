@@ -30,9 +30,8 @@ int64_t most_padding(Pad::Mode mode, int64_t extent) {
   return mode == Pad::Mode::reflect ? extent - 1 : std::numeric_limits<int32_t>::max();
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Pad& pad) {
   need_image("pad_inside", in[0]);
-  const auto& pad = settings<Pad>(attrs);
   const Shape& x = in[0].shape;
   Shape y = x;
   for (int i = 0; i < x.rank(); ++i) {
@@ -47,15 +46,14 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   return {{in[0].dtype, y}};
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
-  const auto& pad = settings<Pad>(attrs);
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Pad& pad) {
   TensorDesc x = in[0];
   x.layout = Layout::plain;
   for (int i = 2; i < x.shape.rank(); ++i) {
     const auto d = static_cast<size_t>(i);
     x.shape = x.shape.with(i, std::max<int64_t>(0, x.shape[i] - pad.before[d] - pad.behind[d]));
   }
-  require(infer(std::span(&x, 1), attrs)[0].shape == in[0].shape, "dy is padded");
+  require(infer(std::span(&x, 1), pad)[0].shape == in[0].shape, "dy is padded");
   return {x};
 }
 
@@ -80,84 +78,48 @@ void each_copy(const TensorDesc& x, const TensorDesc& y, const Pad& pad, F f) {
   });
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
+void forward(const KernelArgs& args, const Pad& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto y = args.out[0].as<T>();
-    each_copy(args.in[0].desc, args.out[0].desc, settings<Pad>(attrs),
-              [&](size_t i, size_t k) { y[k] = x[i]; });
+    each_copy(args.in[0].desc, args.out[0].desc, attrs, [&](size_t i, size_t k) { y[k] = x[i]; });
   });
 }
 
-void backward(const KernelArgs& args, const std::any& attrs) {
+void backward(const KernelArgs& args, const Pad& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>();
     std::vector<double> dx(static_cast<size_t>(args.out[0].desc.shape.elements()));
-    each_copy(args.out[0].desc, args.in[0].desc, settings<Pad>(attrs),
+    each_copy(args.out[0].desc, args.in[0].desc, attrs,
               [&](size_t i, size_t k) { dx[i] += static_cast<double>(dy[k]); });
     store(dx, args.out[0].as<T>());
   });
 }
 
-struct Case {
-  Shape x, y;
-  Pad pad;
-};
-
-std::vector<Case> cases() {
-  std::vector<Case> out;
-  for (const auto mode : {Pad::Mode::reflect, Pad::Mode::replicate, Pad::Mode::circular}) {
-    out.push_back({{2, 3, 4, 5},
-                   {2, 3, 7, 8},
-                   {.before = {0, 0, 1, 3}, .behind = {0, 0, 2, 0}, .mode = mode}});
-    out.push_back({{2, 17, 3, 3},
-                   {2, 17, 5, 7},
-                   {.before = {0, 0, 1, 2}, .behind = {0, 0, 1, 2}, .mode = mode}});
-    out.push_back(
-        {{2, 3, 7}, {2, 3, 12}, {.before = {0, 0, 2}, .behind = {0, 0, 3}, .mode = mode}});
-  }
-  return out;
-}
-
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Case& c : cases()) out.push_back({{"pad_inside", {f32(c.x)}, {f32(c.y)}, c.pad}});
-  return out;
-}
-
-std::vector<Sample> gradient_samples() {
-  std::vector<Sample> out;
-  for (const Case& c : cases())
-    out.push_back({{"pad_inside_gradient", {f32(c.y)}, {f32(c.x)}, c.pad}});
-  return out;
-}
-
-std::string variant(const std::any& attrs) {
+std::string variant(const Pad& attrs) {
   const std::string_view names[] = {"reflect", "replicate", "circular"};
-  return std::string(names[static_cast<size_t>(settings<Pad>(attrs).mode)]);
+  return std::string(names[static_cast<size_t>(attrs.mode)]);
 }
 
 }  // namespace
 
-OperatorType pad_inside() {
-  return selecting(on_images({.name = "pad_inside",
-                              .precision = Precision::follow,
-                              .infer = infer,
-                              .gradient = gradient,
-                              .reference = forward,
-                              .samples = samples,
-                              .variant = variant}));
-}
-
-OperatorType pad_inside_gradient() {
-  return on_images({.name = "pad_inside_gradient",
-                    .precision = Precision::follow,
-                    .infer = infer_gradient,
-                    .reference = backward,
-                    .samples = gradient_samples,
-                    .flops = elements_of_first_input,
-                    .variant = variant,
-                    .backward = true});
+Operators pad_inside() {
+  return {{.name = "pad_inside",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .layouts = Layouts::images,
+           .traits = Trait::selects,
+           .variant = typed<variant>},
+          {.name = "pad_inside_gradient",
+           .precision = Precision::follow,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .flops = elements_of_first_input,
+           .layouts = Layouts::images,
+           .traits = Trait::backward,
+           .variant = typed<variant>}};
 }
 
 }  // namespace dpt::operators

@@ -15,8 +15,8 @@ int64_t positions(const Shape& volume, const Window& w) {
   return (padded(w, 0, volume[2]) - covered(w, 0)) / w.stride[0] + 1;
 }
 
-std::vector<TensorDesc> infer_unfold(std::span<const TensorDesc> in, const std::any& attrs) {
-  const Window& w = settings<DepthWindow>(attrs).window;
+std::vector<TensorDesc> infer_unfold(std::span<const TensorDesc> in, const DepthWindow& attrs) {
+  const Window& w = attrs.window;
   need_real("unfold_depth", in[0]);
   const Shape& x = in[0].shape;
   if (x.rank() != 5) fail(Fault::spec, "unfold_depth: takes [N, C, D, H, W], not {}", x.str());
@@ -28,8 +28,7 @@ std::vector<TensorDesc> infer_unfold(std::span<const TensorDesc> in, const std::
             x[4]}}};
 }
 
-std::vector<TensorDesc> infer_fold(std::span<const TensorDesc> in, const std::any& attrs) {
-  const auto& s = settings<DepthWindow>(attrs);
+std::vector<TensorDesc> infer_fold(std::span<const TensorDesc> in, const DepthWindow& s) {
   need_image("fold_depth", in[0]);
   const Shape& y = in[0].shape;
   const Shape x{s.samples, y[1] / s.window.kernel[0], s.extent, y[2], y.back()};
@@ -84,14 +83,14 @@ void unfold(const KernelArgs& args, const Window& w) {
   });
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
-  const Window& w = settings<DepthWindow>(attrs).window;
+void forward(const KernelArgs& args, const DepthWindow& attrs) {
+  const Window& w = attrs.window;
   if (is_half(args.in[0].desc.dtype)) return unfold<uint16_t>(args, w);
   with_type_of(args.in[0], [&]<class T>(T) { unfold<T>(args, w); });
 }
 
-void backward(const KernelArgs& args, const std::any& attrs) {
-  const Window& w = settings<DepthWindow>(attrs).window;
+void backward(const KernelArgs& args, const DepthWindow& attrs) {
+  const Window& w = attrs.window;
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto y = args.in[0].as<const T>();
     std::vector<double> x = filled_with_bias<T>(args, 1);
@@ -102,65 +101,23 @@ void backward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-struct Case {
-  Shape x, y;
-  Window w;
-};
-
-std::vector<Case> cases() {
-  return {{{2, 3, 4, 2, 5}, {8, 3, 2, 5}, {}},
-          {{2, 3, 5, 2, 3}, {10, 9, 2, 3}, {.kernel = {3, 1}, .before = {1, 0}, .behind = {1, 0}}},
-          {{1, 2, 7, 3, 2}, {3, 6, 3, 2}, {.kernel = {3, 1}, .stride = {2, 1}}},
-          {{2, 17, 6, 1, 1},
-           {4, 34, 1, 1},
-           {.kernel = {2, 1},
-            .stride = {3, 1},
-            .dilation = {4, 1},
-            .before = {1, 0},
-            .behind = {2, 0}}}};
-}
-
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Case& c : cases())
-    out.push_back({{"unfold_depth", {f32(c.x)}, {f32(c.y)}, DepthWindow{.window = c.w}}});
-  return out;
-}
-
-std::vector<Sample> samples_of_fold() {
-  std::vector<Sample> out;
-  for (const Case& c : cases())
-    out.push_back({{"fold_depth",
-                    {f32(c.y)},
-                    {f32(c.x)},
-                    DepthWindow{.window = c.w, .samples = c.x[0], .extent = c.x[2]}}});
-  Sample with_bias = out[1];
-  with_bias.query.in.push_back(f32({with_bias.query.out[0].shape[1]}));
-  out.push_back(with_bias);
-  return out;
-}
-
 }  // namespace
 
-OperatorType unfold_depth() {
-  OperatorType out = selecting(on_images({.name = "unfold_depth",
-                                          .precision = Precision::follow,
-                                          .infer = infer_unfold,
-                                          .gradient = gradient_of_unfold,
-                                          .reference = forward,
-                                          .samples = samples}));
-  out.halves = true;
-  return out;
-}
-
-OperatorType fold_depth() {
-  return on_images({.name = "fold_depth",
-                    .precision = Precision::follow,
-                    .infer = infer_fold,
-                    .gradient = gradient_of_fold,
-                    .reference = backward,
-                    .samples = samples_of_fold,
-                    .flops = elements_of_first_input});
+Operators unfold_depth() {
+  return {{.name = "unfold_depth",
+           .precision = Precision::follow,
+           .infer = typed<infer_unfold>,
+           .gradient = gradient_of_unfold,
+           .reference = typed<forward>,
+           .layouts = Layouts::images,
+           .traits = Trait::selects | Trait::halves},
+          {.name = "fold_depth",
+           .precision = Precision::follow,
+           .infer = typed<infer_fold>,
+           .gradient = gradient_of_fold,
+           .reference = typed<backward>,
+           .flops = elements_of_first_input,
+           .layouts = Layouts::images}};
 }
 
 }  // namespace dpt::operators

@@ -9,11 +9,11 @@ namespace {
 
 constexpr std::string_view kNoPixels = "an empty image cannot be upsampled";
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Resize& attrs) {
   return infer_resized("upsample_bilinear", kNoPixels, in, attrs);
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Resize& attrs) {
   return infer_resized("upsample_bilinear_gradient", kNoPixels, in, attrs);
 }
 
@@ -48,66 +48,26 @@ void each_source(const Image& x, const Image& y, const Resize& s, F f) {
   });
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
+void forward(const KernelArgs& args, const Resize& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     std::vector<double> y(static_cast<size_t>(args.out[0].desc.shape.elements()));
     each_source<T>(
-        Image(args.in[0]), Image(args.out[0]), settings<Resize>(attrs),
+        Image(args.in[0]), Image(args.out[0]), attrs,
         [&](size_t i, size_t k, double weight) { y[k] += weight * static_cast<double>(x[i]); });
     store(y, args.out[0].as<T>());
   });
 }
 
-void backward(const KernelArgs& args, const std::any& attrs) {
+void backward(const KernelArgs& args, const Resize& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>();
     std::vector<double> dx(static_cast<size_t>(args.out[0].desc.shape.elements()));
     each_source<T>(
-        Image(args.out[0]), Image(args.in[0]), settings<Resize>(attrs),
+        Image(args.out[0]), Image(args.in[0]), attrs,
         [&](size_t i, size_t k, double weight) { dx[i] += weight * static_cast<double>(dy[k]); });
     store(dx, args.out[0].as<T>());
   });
-}
-
-struct Case {
-  Shape x, y;
-  std::array<double, 2> scale{0, 0};
-};
-std::vector<Case> cases() {
-  return {{{2, 3, 4, 3}, {2, 3, 8, 6}},
-          {{2, 17, 3, 4}, {2, 17, 5, 9}},
-          {{1, 2, 5, 4}, {1, 2, 3, 1}},
-          {.x = {1, 2, 3, 4}, .y = {1, 2, 7, 9}, .scale = {2.5, 2.4}},
-          {.x = {2, 3, 4}, .y = {2, 3, 12}, .scale = {0, 3}}};
-}
-
-// In float, positions are rounded by up to 5e-7; differences of neighbors of at most 1 keep what
-// that does to results below the tolerances of tests.
-std::vector<Sample::Range> ranges() { return {{-0.5, 0.5}}; }
-
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Case& c : cases())
-    for (const bool align : {false, true})
-      out.push_back({{"upsample_bilinear",
-                      {f32(c.x)},
-                      {f32(c.y)},
-                      Resize{Image(c.y).extents(), c.scale, align}},
-                     ranges()});
-  return out;
-}
-
-std::vector<Sample> gradient_samples() {
-  std::vector<Sample> out;
-  for (const Case& c : cases())
-    for (const bool align : {false, true})
-      out.push_back({{"upsample_bilinear_gradient",
-                      {f32(c.y)},
-                      {f32(c.x)},
-                      Resize{Image(c.x).extents(), c.scale, align}},
-                     ranges()});
-  return out;
 }
 
 double four_products(std::span<const TensorDesc>, std::span<const TensorDesc> out) {
@@ -116,24 +76,21 @@ double four_products(std::span<const TensorDesc>, std::span<const TensorDesc> ou
 
 }  // namespace
 
-OperatorType upsample_bilinear() {
-  return on_images({.name = "upsample_bilinear",
-                    .precision = Precision::full_on_cuda,
-                    .infer = infer,
-                    .gradient = gradient,
-                    .reference = forward,
-                    .samples = samples,
-                    .flops = four_products});
-}
-
-OperatorType upsample_bilinear_gradient() {
-  return on_images({.name = "upsample_bilinear_gradient",
-                    .precision = Precision::follow,
-                    .infer = infer_gradient,
-                    .reference = backward,
-                    .samples = gradient_samples,
-                    .flops = elements_of_first_input,
-                    .backward = true});
+Operators upsample_bilinear() {
+  return {{.name = "upsample_bilinear",
+           .precision = Precision::full_on_cuda,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .flops = four_products,
+           .layouts = Layouts::images},
+          {.name = "upsample_bilinear_gradient",
+           .precision = Precision::follow,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .flops = elements_of_first_input,
+           .layouts = Layouts::images,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

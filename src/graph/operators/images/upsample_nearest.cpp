@@ -9,11 +9,11 @@ namespace {
 
 constexpr std::string_view kNothing = "an empty image cannot be upsampled";
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Resize& attrs) {
   return infer_resized("upsample_nearest", kNothing, in, attrs);
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Resize& attrs) {
   return infer_resized("upsample_nearest_gradient", kNothing, in, attrs);
 }
 
@@ -32,72 +32,42 @@ void each_element(const Image& x, const Image& y, const Resize& s, F f) {
   });
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
+void forward(const KernelArgs& args, const Resize& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto y = args.out[0].as<T>();
-    each_element(Image(args.in[0]), Image(args.out[0]), settings<Resize>(attrs),
+    each_element(Image(args.in[0]), Image(args.out[0]), attrs,
                  [&](size_t i, size_t k) { y[k] = x[i]; });
   });
 }
 
-void backward(const KernelArgs& args, const std::any& attrs) {
+void backward(const KernelArgs& args, const Resize& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>();
     std::vector<double> dx(static_cast<size_t>(args.out[0].desc.shape.elements()));
-    each_element(Image(args.out[0]), Image(args.in[0]), settings<Resize>(attrs),
+    each_element(Image(args.out[0]), Image(args.in[0]), attrs,
                  [&](size_t i, size_t k) { dx[i] += static_cast<double>(dy[k]); });
     store(dx, args.out[0].as<T>());
   });
 }
 
-struct Case {
-  Shape x, y;
-  std::array<double, 2> scale{0, 0};
-};
-const Case kCases[] = {{{2, 3, 4, 3}, {2, 3, 8, 6}},
-                       {{2, 17, 3, 4}, {2, 17, 5, 9}},
-                       {{1, 2, 5, 4}, {1, 2, 3, 4}},
-                       {.x = {1, 2, 3, 4}, .y = {1, 2, 7, 9}, .scale = {2.5, 2.4}},
-                       {.x = {2, 3, 4}, .y = {2, 3, 12}, .scale = {0, 3}}};
-
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Case& c : kCases)
-    out.push_back(
-        {{"upsample_nearest", {f32(c.x)}, {f32(c.y)}, Resize{Image(c.y).extents(), c.scale}}});
-  return out;
-}
-
-std::vector<Sample> gradient_samples() {
-  std::vector<Sample> out;
-  for (const Case& c : kCases)
-    out.push_back({{"upsample_nearest_gradient",
-                    {f32(c.y)},
-                    {f32(c.x)},
-                    Resize{Image(c.x).extents(), c.scale}}});
-  return out;
-}
-
 }  // namespace
 
-OperatorType upsample_nearest() {
-  return selecting(on_images({.name = "upsample_nearest",
-                              .precision = Precision::full_on_cuda,
-                              .infer = infer,
-                              .gradient = gradient,
-                              .reference = forward,
-                              .samples = samples}));
-}
-
-OperatorType upsample_nearest_gradient() {
-  return on_images({.name = "upsample_nearest_gradient",
-                    .precision = Precision::follow,
-                    .infer = infer_gradient,
-                    .reference = backward,
-                    .samples = gradient_samples,
-                    .flops = elements_of_first_input,
-                    .backward = true});
+Operators upsample_nearest() {
+  return {{.name = "upsample_nearest",
+           .precision = Precision::full_on_cuda,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .layouts = Layouts::images,
+           .traits = Trait::selects},
+          {.name = "upsample_nearest_gradient",
+           .precision = Precision::follow,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .flops = elements_of_first_input,
+           .layouts = Layouts::images,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

@@ -18,12 +18,12 @@ void check(std::span<const TensorDesc> in) {
   need_divisor(y, in[2]);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
   check(in);
   return one_double();
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in) {
   check(in);
   return {in[0]};
 }
@@ -32,8 +32,8 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return loss_gradient(g, n, "cosine_embedding_loss_gradient", dy);
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
-  const double margin = settings<CosineEmbedding>(attrs).margin;
+void forward(const KernelArgs& args, const CosineEmbedding& attrs) {
+  const double margin = attrs.margin;
   const int64_t width = args.in[0].desc.shape[2];
   with_type_of(args.in[0], [&]<class T>(T) {
     const T* y = args.in[0].as<const T>().data();
@@ -47,8 +47,8 @@ void forward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-void backward(const KernelArgs& args, const std::any& attrs) {
-  const double margin = settings<CosineEmbedding>(attrs).margin;
+void backward(const KernelArgs& args, const CosineEmbedding& attrs) {
+  const double margin = attrs.margin;
   const int64_t width = args.in[0].desc.shape[2];
   with_type_of(args.in[0], [&]<class T>(T) {
     const double divisor = static_cast<double>(args.in[2].as<const T>()[0]);
@@ -69,38 +69,20 @@ void backward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-// With the margin -1 no cosine lies below it, where the slope jumps.
-std::vector<Sample> samples_of(std::string_view op, bool gradient) {
-  std::vector<Sample> out;
-  for (const double target : {1.0, -1.0})
-    for (const Shape& y : {Shape{3, 2, 5}, Shape{2, 2, 17}})
-      out.push_back({{op,
-                      {f32(y), f32({y[0], 1}), f32({1})},
-                      {gradient ? f32(y) : TensorDesc{DType::f64, {1}}},
-                      CosineEmbedding{-1}},
-                     {{-2, 2}, {target, target}, {1, 8}}});
-  return out;
-}
-
 }  // namespace
 
-OperatorType cosine_embedding_loss() {
-  return {.name = "cosine_embedding_loss",
-          .precision = Precision::full,
-          .infer = infer,
-          .gradient = gradient,
-          .reference = forward,
-          .samples = [] { return samples_of("cosine_embedding_loss", false); },
-          .flops = elements_of_first_input};
-}
-
-OperatorType cosine_embedding_loss_gradient() {
-  return {.name = "cosine_embedding_loss_gradient",
-          .precision = Precision::full,
-          .infer = infer_gradient,
-          .reference = backward,
-          .samples = [] { return samples_of("cosine_embedding_loss_gradient", true); },
-          .backward = true};
+Operators cosine_embedding_loss() {
+  return {{.name = "cosine_embedding_loss",
+           .precision = Precision::full,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .flops = elements_of_first_input},
+          {.name = "cosine_embedding_loss_gradient",
+           .precision = Precision::full,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

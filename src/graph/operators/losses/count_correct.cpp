@@ -8,8 +8,8 @@
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
-  const int dim = settings<CountCorrect>(attrs).dim;
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const CountCorrect& attrs) {
+  const int dim = attrs.dim;
   need_classes("count_correct", in[0], dim);
   const Shape positions = positions_of(in[0].shape, dim);
   if (in[1] != TensorDesc{DType::i32, positions})
@@ -18,11 +18,10 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   return one_double();
 }
 
-void reference(const KernelArgs& args, const std::any& attrs) {
+void reference(const KernelArgs& args, const CountCorrect& s) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto targets = args.in[1].as<const int32_t>();
-    const auto& s = settings<CountCorrect>(attrs);
     const Along a = along(args.in[0].desc.shape, s.dim);
     int64_t right = 0;
     for (int64_t n = 0; n < a.outer; ++n)
@@ -40,27 +39,14 @@ void reference(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-std::vector<Sample> samples() {
-  const TensorDesc sum{DType::f64, {1}};
-  return {
-      {{"count_correct", {f32({7, 3}), i32({7})}, {sum}, {}}, {{}, {0, 3}}},
-      {{"count_correct", {f32({33, 10}), i32({33})}, {sum}, {}}, {{}, {0, 10}}},
-      {{"count_correct", {f32({2, 3, 4}), i32({2, 4})}, {sum}, {}}, {{}, {0, 3}}},
-      {{"count_correct", {f32({2, 5, 4}), i32({2, 5})}, {sum}, CountCorrect{2}}, {{}, {0, 4}}},
-      {{"count_correct", {f32({33, 3}), i32({33})}, {sum}, CountCorrect{.ignore_index = 1}},
-       {{}, {0, 3}}},
-  };
-}
-
 }  // namespace
 
-OperatorType count_correct() {
-  return {.name = "count_correct",
-          .precision = Precision::full,
-          .infer = infer,
-          .reference = reference,
-          .samples = samples,
-          .flops = elements_of_first_input};
+Operators count_correct() {
+  return {{.name = "count_correct",
+           .precision = Precision::full,
+           .infer = typed<infer>,
+           .reference = typed<reference>,
+           .flops = elements_of_first_input}};
 }
 
 }  // namespace dpt::operators

@@ -12,8 +12,8 @@
 namespace dpt::operators {
 namespace {
 
-void check(std::span<const TensorDesc> in, const std::any& attrs) {
-  const int dim = settings<CrossEntropy>(attrs).dim;
+void check(std::span<const TensorDesc> in, const CrossEntropy& attrs) {
+  const int dim = attrs.dim;
   need_classes("cross_entropy", in[0], dim);
   const TensorDesc &x = in[0], &t = in[1];
   const Shape positions = positions_of(x.shape, dim);
@@ -25,12 +25,12 @@ void check(std::span<const TensorDesc> in, const std::any& attrs) {
   need_class_weight("cross_entropy", in, dim);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const CrossEntropy& attrs) {
   check(in, attrs);
   return one_double();
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const CrossEntropy& attrs) {
   check(in, attrs);
   return {in[0]};
 }
@@ -82,88 +82,51 @@ void log_softmax_at(std::span<const T> x, const Position& p, std::vector<double>
   for (double& v : lp) v = v - top - std::log(sum);
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
+void forward(const KernelArgs& args, const CrossEntropy& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     double sum = 0;
     std::vector<double> lp;
-    for_each_q<T>(args, settings<CrossEntropy>(attrs),
-                  [&](const Position& p, const std::vector<double>& q) {
-                    log_softmax_at(x, p, lp);
-                    for (size_t c = 0; c < q.size(); ++c)
-                      if (q[c] != 0) sum -= q[c] * lp[c];  // 0 * -inf counts as 0, as in PyTorch
-                  });
+    for_each_q<T>(args, attrs, [&](const Position& p, const std::vector<double>& q) {
+      log_softmax_at(x, p, lp);
+      for (size_t c = 0; c < q.size(); ++c)
+        if (q[c] != 0) sum -= q[c] * lp[c];  // 0 * -inf counts as 0, as in PyTorch
+    });
     args.out[0].as<double>()[0] = sum / static_cast<double>(args.in[2].as<const T>()[0]);
   });
 }
 
-void backward(const KernelArgs& args, const std::any& attrs) {
+void backward(const KernelArgs& args, const CrossEntropy& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto dx = args.out[0].as<T>();
     const double divisor = static_cast<double>(args.in[2].as<const T>()[0]);
     for (T& d : dx) d = 0;
     std::vector<double> lp;
-    for_each_q<T>(
-        args, settings<CrossEntropy>(attrs), [&](const Position& p, const std::vector<double>& q) {
-          log_softmax_at(x, p, lp);
-          double total = 0;
-          for (double v : q) total += v;
-          for (size_t c = 0; c < q.size(); ++c)
-            dx[p.first + c * p.step] = static_cast<T>((std::exp(lp[c]) * total - q[c]) / divisor);
-        });
+    for_each_q<T>(args, attrs, [&](const Position& p, const std::vector<double>& q) {
+      log_softmax_at(x, p, lp);
+      double total = 0;
+      for (double v : q) total += v;
+      for (size_t c = 0; c < q.size(); ++c)
+        dx[p.first + c * p.step] = static_cast<T>((std::exp(lp[c]) * total - q[c]) / divisor);
+    });
   });
-}
-
-std::vector<Sample> samples_of(std::string_view op, bool gradient) {
-  std::vector<Sample> out;
-  const auto add = [&](Shape x, TensorDesc t, bool weight, CrossEntropy attrs) {
-    std::vector<TensorDesc> in = {f32(x), t, f32({1})};
-    const bool classes = t.dtype == DType::i32;
-    std::vector<Sample::Range> ranges = {
-        {-3, 3}, {0, classes ? static_cast<double>(x[attrs.dim]) : 1}, {1, 8}};
-    if (weight) {
-      in.push_back(f32({x[attrs.dim]}));
-      ranges.push_back({0, 2});
-    }
-    const TensorDesc result = gradient ? f32(x) : TensorDesc{DType::f64, {1}};
-    out.push_back({{op, in, {result}, attrs}, ranges});
-  };
-  add({5, 3}, i32({5}), false, {});
-  add({7, 10}, i32({7}), false, {});
-  add({7, 10}, i32({7}), true, {.label_smoothing = 0.1});
-  add({5, 3}, i32({5}), true, {.ignore_index = 1});
-  add({3, 37}, i32({3}), false, {.label_smoothing = 0.2, .ignore_index = 2});
-  add({3, 1}, i32({3}), false, {});
-  add({2, 3, 4}, i32({2, 4}), true, {.label_smoothing = 0.3, .ignore_index = 0});
-  add({5, 3}, f32({5, 3}), false, {});
-  add({4, 11}, f32({4, 11}), true, {.label_smoothing = 0.1});
-  add({2, 3, 4}, f32({2, 3, 4}), false, {.label_smoothing = 0.1});
-  add({2, 3, 7}, i32({2, 3}), true, {.label_smoothing = 0.2, .ignore_index = 1, .dim = 2});
-  add({3, 5, 17}, i32({3, 5}), false, {.dim = 2});
-  add({2, 3, 4}, f32({2, 3, 4}), true, {.dim = 2});
-  return out;
 }
 
 }  // namespace
 
-OperatorType cross_entropy() {
-  return {.name = "cross_entropy",
-          .precision = Precision::full,
-          .infer = infer,
-          .gradient = gradient,
-          .reference = forward,
-          .samples = [] { return samples_of("cross_entropy", false); },
-          .flops = elements_of_first_input};
-}
-
-OperatorType cross_entropy_gradient() {
-  return {.name = "cross_entropy_gradient",
-          .precision = Precision::full,
-          .infer = infer_gradient,
-          .reference = backward,
-          .samples = [] { return samples_of("cross_entropy_gradient", true); },
-          .backward = true};
+Operators cross_entropy() {
+  return {{.name = "cross_entropy",
+           .precision = Precision::full,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .flops = elements_of_first_input},
+          {.name = "cross_entropy_gradient",
+           .precision = Precision::full,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

@@ -16,7 +16,7 @@
 namespace dpt::operators {
 namespace {
 
-void check(std::span<const TensorDesc> in, const std::any& attrs) {
+void check(std::span<const TensorDesc> in, const Ctc& attrs) {
   const TensorDesc &y = in[0], &t = in[1];
   need_real("ctc_loss", y);
   if (y.shape.rank() != 3 || y.shape[1] < 1)
@@ -24,19 +24,19 @@ void check(std::span<const TensorDesc> in, const std::any& attrs) {
   if (t.dtype != DType::i32 || t.shape.rank() != 2 || t.shape[0] != y.shape[0])
     fail(Fault::spec, "ctc_loss: output {} needs labels i32[{}, S], not {}", str(y), y.shape[0],
          str(t));
-  const int64_t blank = settings<Ctc>(attrs).blank;
+  const int64_t blank = attrs.blank;
   if (blank < 0 || blank >= y.shape[2])
     fail(Fault::spec, "ctc_loss: blank {} is not among the {} classes of output {}", blank,
          y.shape[2], str(y));
   need_divisor(y, in[2]);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Ctc& attrs) {
   check(in, attrs);
   return one_double();
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Ctc& attrs) {
   check(in, attrs);
   return {in[0]};
 }
@@ -67,8 +67,7 @@ formula::CtcSample<T> sample_of(const KernelArgs& args, int64_t n, const Ctc& s)
   return out;
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
-  const auto& s = settings<Ctc>(attrs);
+void forward(const KernelArgs& args, const Ctc& s) {
   std::vector<double> memory(
       static_cast<size_t>(formula::ctc_loss_numbers(args.in[1].desc.shape[1])));
   with_type_of(args.in[0], [&]<class T>(T) {
@@ -83,8 +82,7 @@ void forward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-void backward(const KernelArgs& args, const std::any& attrs) {
-  const auto& s = settings<Ctc>(attrs);
+void backward(const KernelArgs& args, const Ctc& s) {
   const Shape& y = args.in[0].desc.shape;
   std::vector<double> memory(
       static_cast<size_t>(formula::ctc_slopes_numbers(args.in[1].desc.shape[1], y[1])));
@@ -99,38 +97,20 @@ void backward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-// Labels 1 to 3 with the blank 0, short enough for an alignment even if all are equal.
-std::vector<Sample> samples_of(std::string_view op, bool gradient) {
-  std::vector<Sample> out;
-  for (const bool by_length : {true, false})
-    for (const auto& [y, labels] : {std::pair{Shape{3, 7, 4}, 3}, std::pair{Shape{2, 2, 5}, 1}})
-      out.push_back({{op,
-                      {f32(y), i32({y[0], labels}), f32({1})},
-                      {gradient ? f32(y) : TensorDesc{DType::f64, {1}}},
-                      Ctc{.by_length = by_length}},
-                     {{-2, 2}, {1, 4}, {1, 8}}});
-  return out;
-}
-
 }  // namespace
 
-OperatorType ctc_loss() {
-  return {.name = "ctc_loss",
-          .precision = Precision::full,
-          .infer = infer,
-          .gradient = gradient,
-          .reference = forward,
-          .samples = [] { return samples_of("ctc_loss", false); },
-          .flops = elements_of_first_input};
-}
-
-OperatorType ctc_loss_gradient() {
-  return {.name = "ctc_loss_gradient",
-          .precision = Precision::full,
-          .infer = infer_gradient,
-          .reference = backward,
-          .samples = [] { return samples_of("ctc_loss_gradient", true); },
-          .backward = true};
+Operators ctc_loss() {
+  return {{.name = "ctc_loss",
+           .precision = Precision::full,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .flops = elements_of_first_input},
+          {.name = "ctc_loss_gradient",
+           .precision = Precision::full,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

@@ -16,12 +16,12 @@ void check(std::span<const TensorDesc> in) {
   need_divisor(in[0], in[2]);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
   check(in);
   return one_double();
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in) {
   check(in);
   return {in[0]};
 }
@@ -60,8 +60,7 @@ formula::Overlap overlap(const T* p, size_t positions, const Target& target) {
   return out;
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
-  const auto& s = settings<Dice>(attrs);
+void forward(const KernelArgs& args, const Dice& s) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto p = args.in[0].as<const T>();
     double sum = 0;
@@ -72,8 +71,7 @@ void forward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-void backward(const KernelArgs& args, const std::any& attrs) {
-  const auto& s = settings<Dice>(attrs);
+void backward(const KernelArgs& args, const Dice& s) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto p = args.in[0].as<const T>();
     const auto dp = args.out[0].as<T>();
@@ -86,40 +84,20 @@ void backward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-std::vector<Sample> samples_of(std::string_view op, bool gradient) {
-  std::vector<Sample> out;
-  const auto add = [&](Shape x, bool classes, Dice attrs) {
-    const TensorDesc target = classes ? i32(positions_of(x, 1)) : f32(x);
-    const Sample::Range targets = {0, classes ? static_cast<double>(x[1]) : 1};
-    const TensorDesc result = gradient ? f32(x) : TensorDesc{DType::f64, {1}};
-    out.push_back({{op, {f32(x), target, f32({1})}, {result}, attrs}, {{0, 1}, targets, {1, 8}}});
-  };
-  add({2, 3, 4, 5}, true, {.share = 1.0 / 3});
-  add({3, 1, 17}, false, {});
-  add({2, 2, 3, 3}, false, {.smooth = 1, .share = 0.5});
-  add({5, 4}, true, {.smooth = 0.1});
-  return out;
-}
-
 }  // namespace
 
-OperatorType dice_loss() {
-  return {.name = "dice_loss",
-          .precision = Precision::full,
-          .infer = infer,
-          .gradient = gradient,
-          .reference = forward,
-          .samples = [] { return samples_of("dice_loss", false); },
-          .flops = elements_of_first_input};
-}
-
-OperatorType dice_loss_gradient() {
-  return {.name = "dice_loss_gradient",
-          .precision = Precision::full,
-          .infer = infer_gradient,
-          .reference = backward,
-          .samples = [] { return samples_of("dice_loss_gradient", true); },
-          .backward = true};
+Operators dice_loss() {
+  return {{.name = "dice_loss",
+           .precision = Precision::full,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .flops = elements_of_first_input},
+          {.name = "dice_loss_gradient",
+           .precision = Precision::full,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

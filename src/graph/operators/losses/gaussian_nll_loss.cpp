@@ -19,12 +19,12 @@ void check(std::span<const TensorDesc> in) {
   need_divisor(y, in[2]);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
   check(in);
   return one_double();
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in) {
   check(in);
   return {in[0]};
 }
@@ -35,8 +35,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
 
 // Calls f(i, j, term) for each element of the target, with its mean at i and its variance at j.
 template <class T, class F>
-void for_each_target(const KernelArgs& args, const std::any& attrs, F f) {
-  const auto& loss = settings<formula::GaussianNll>(attrs);
+void for_each_target(const KernelArgs& args, const formula::GaussianNll& loss, F f) {
   const auto y = args.in[0].as<const T>(), t = args.in[1].as<const T>();
   const auto half = static_cast<size_t>(args.in[1].desc.shape.tail(1).elements());
   for (size_t k = 0; k < t.size(); ++k) {
@@ -46,21 +45,21 @@ void for_each_target(const KernelArgs& args, const std::any& attrs, F f) {
   }
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
+void forward(const KernelArgs& args, const formula::GaussianNll& loss) {
   with_type_of(args.in[0], [&]<class T>(T) {
     double sum = 0;
-    for_each_target<T>(args, attrs, [&](size_t, size_t, const formula::GaussianTerm<double>& term) {
+    for_each_target<T>(args, loss, [&](size_t, size_t, const formula::GaussianTerm<double>& term) {
       sum += term.value;
     });
     args.out[0].as<double>()[0] = sum / static_cast<double>(args.in[2].as<const T>()[0]);
   });
 }
 
-void backward(const KernelArgs& args, const std::any& attrs) {
+void backward(const KernelArgs& args, const formula::GaussianNll& loss) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const double divisor = static_cast<double>(args.in[2].as<const T>()[0]);
     const auto dx = args.out[0].as<T>();
-    for_each_target<T>(args, attrs,
+    for_each_target<T>(args, loss,
                        [&](size_t i, size_t j, const formula::GaussianTerm<double>& term) {
                          dx[i] = static_cast<T>(term.mean_slope / divisor);
                          dx[j] = static_cast<T>(term.variance_slope / divisor);
@@ -68,40 +67,20 @@ void backward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-std::vector<Sample> samples_of(std::string_view op, bool gradient) {
-  std::vector<Sample> out;
-  for (const bool log_variance : {false, true})
-    for (const Shape& y : {Shape{3, 4}, Shape{4, 2}, Shape{2, 6, 5}}) {
-      const Shape t = y.with(1, y[1] / 2);
-      out.push_back(
-          {{op,
-            {f32(y), f32(t), f32({1})},
-            {gradient ? f32(y) : TensorDesc{DType::f64, {1}}},
-            formula::GaussianNll{.log_variance = log_variance, .full = y.rank() == 3}},
-           {log_variance ? Sample::Range{-2, 2} : Sample::Range{0.5, 3}, {-2, 2}, {1, 8}}});
-    }
-  return out;
-}
-
 }  // namespace
 
-OperatorType gaussian_nll_loss() {
-  return {.name = "gaussian_nll_loss",
-          .precision = Precision::full,
-          .infer = infer,
-          .gradient = gradient,
-          .reference = forward,
-          .samples = [] { return samples_of("gaussian_nll_loss", false); },
-          .flops = elements_of_first_input};
-}
-
-OperatorType gaussian_nll_loss_gradient() {
-  return {.name = "gaussian_nll_loss_gradient",
-          .precision = Precision::full,
-          .infer = infer_gradient,
-          .reference = backward,
-          .samples = [] { return samples_of("gaussian_nll_loss_gradient", true); },
-          .backward = true};
+Operators gaussian_nll_loss() {
+  return {{.name = "gaussian_nll_loss",
+           .precision = Precision::full,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .flops = elements_of_first_input},
+          {.name = "gaussian_nll_loss_gradient",
+           .precision = Precision::full,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

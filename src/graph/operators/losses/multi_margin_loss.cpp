@@ -18,12 +18,12 @@ void check(std::span<const TensorDesc> in) {
   need_class_weight("multi_margin_loss", in, 1);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
   check(in);
   return one_double();
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in) {
   check(in);
   return {in[0]};
 }
@@ -35,8 +35,8 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
 // Calls f(i, y, z, factor) for each element i of the output whose distance z = margin - output[y] +
 // output[i] is above 0, where y is the element of the target's class. factor: w[y] / C.
 template <class T, class F>
-void for_each_violation(const KernelArgs& args, const std::any& attrs, F f) {
-  const double margin = settings<MultiMargin>(attrs).margin;
+void for_each_violation(const KernelArgs& args, const MultiMargin& attrs, F f) {
+  const double margin = attrs.margin;
   const auto x = args.in[0].as<const T>();
   const TensorView* w = input_or_none(args, 3);
   for_each_position(args.in[0], args.in[1], 1, kNone, [&](const Position& p) {
@@ -50,8 +50,8 @@ void for_each_violation(const KernelArgs& args, const std::any& attrs, F f) {
   });
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
-  const int p = settings<MultiMargin>(attrs).p;
+void forward(const KernelArgs& args, const MultiMargin& attrs) {
+  const int p = attrs.p;
   with_type_of(args.in[0], [&]<class T>(T) {
     double sum = 0;
     for_each_violation<T>(args, attrs, [&](size_t, size_t, double z, double factor) {
@@ -61,8 +61,8 @@ void forward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-void backward(const KernelArgs& args, const std::any& attrs) {
-  const int p = settings<MultiMargin>(attrs).p;
+void backward(const KernelArgs& args, const MultiMargin& attrs) {
+  const int p = attrs.p;
   with_type_of(args.in[0], [&]<class T>(T) {
     const double divisor = static_cast<double>(args.in[2].as<const T>()[0]);
     const auto dx = args.out[0].as<T>();
@@ -76,47 +76,20 @@ void backward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-// The slope for p = 1 jumps where a distance is 0, which central differences would see: there all
-// distances are above 0.
-std::vector<Sample> samples_of(std::string_view op, bool gradient) {
-  std::vector<Sample> out;
-  const auto add = [&](Shape x, bool weight, MultiMargin attrs) {
-    std::vector<TensorDesc> in = {f32(x), i32({x[0]}), f32({1})};
-    std::vector<Sample::Range> ranges = {{-1, 1}, {0, static_cast<double>(x[1])}, {1, 8}};
-    if (weight) {
-      in.push_back(f32({x[1]}));
-      ranges.push_back({0, 2});
-    }
-    const TensorDesc result = gradient ? f32(x) : TensorDesc{DType::f64, {1}};
-    out.push_back({{op, in, {result}, attrs}, ranges});
-  };
-  add({5, 3}, false, {.p = 1, .margin = 4});
-  add({7, 10}, true, {.p = 1, .margin = 3});
-  add({6, 4}, false, {.p = 2, .margin = 0.5});
-  add({3, 17}, true, {.p = 2, .margin = 1});
-  add({2, 1}, false, {});
-  return out;
-}
-
 }  // namespace
 
-OperatorType multi_margin_loss() {
-  return {.name = "multi_margin_loss",
-          .precision = Precision::full,
-          .infer = infer,
-          .gradient = gradient,
-          .reference = forward,
-          .samples = [] { return samples_of("multi_margin_loss", false); },
-          .flops = elements_of_first_input};
-}
-
-OperatorType multi_margin_loss_gradient() {
-  return {.name = "multi_margin_loss_gradient",
-          .precision = Precision::full,
-          .infer = infer_gradient,
-          .reference = backward,
-          .samples = [] { return samples_of("multi_margin_loss_gradient", true); },
-          .backward = true};
+Operators multi_margin_loss() {
+  return {{.name = "multi_margin_loss",
+           .precision = Precision::full,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .flops = elements_of_first_input},
+          {.name = "multi_margin_loss_gradient",
+           .precision = Precision::full,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

@@ -10,31 +10,19 @@ namespace {
 template <class F>
 class PointwiseLoss {
  public:
-  static OperatorType operator_type() {
-    return {.name = kRow.name,
-            .precision = Precision::full,
-            .infer =
-                [](std::span<const TensorDesc> in, const std::any&) {
-                  check(in);
-                  return one_double();
-                },
-            .gradient = gradient,
-            .reference = forward,
-            .samples = [] { return samples(kRow.name, false); },
-            .flops = elements_of_first_input,
-            .autocast_refuses = kRow.autocast_refuses};
-  }
-  static OperatorType gradient_type() {
-    return {.name = kRow.gradient,
-            .precision = Precision::full,
-            .infer =
-                [](std::span<const TensorDesc> in, const std::any&) {
-                  check(in);
-                  return std::vector{in[0]};
-                },
-            .reference = backward,
-            .samples = [] { return samples(kRow.gradient, true); },
-            .backward = true};
+  static Operators types() {
+    return {{.name = kRow.name,
+             .precision = Precision::full,
+             .infer = typed<infer>,
+             .gradient = gradient,
+             .reference = typed<forward>,
+             .flops = elements_of_first_input,
+             .autocast_refuses = kRow.autocast_refuses},
+            {.name = kRow.gradient,
+             .precision = Precision::full,
+             .infer = typed<infer_gradient>,
+             .reference = typed<backward>,
+             .traits = Trait::backward}};
   }
 
  private:
@@ -59,6 +47,14 @@ class PointwiseLoss {
     }
   }
 
+  static std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
+    check(in);
+    return one_double();
+  }
+  static std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in) {
+    check(in);
+    return {in[0]};
+  }
   static std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n,
                                        std::span<const ValueId> dy) {
     return loss_gradient(g, n, kRow.gradient, dy);
@@ -76,8 +72,7 @@ class PointwiseLoss {
       f(i, divisor, static_cast<double>(x[i]), static_cast<double>(t[i]), weight_at(w, i),
         weight_at(p, i));
   }
-  static void forward(const KernelArgs& args, const std::any& attrs) {
-    const F& loss = settings<F>(attrs);
+  static void forward(const KernelArgs& args, const F& loss) {
     double sum = 0, divisor = 1;
     with_type_of(args.in[0], [&]<class T>(T) {
       for_each_element<T>(args, loss,
@@ -88,8 +83,7 @@ class PointwiseLoss {
     });
     args.out[0].as<double>()[0] = sum / divisor;
   }
-  static void backward(const KernelArgs& args, const std::any& attrs) {
-    const F& loss = settings<F>(attrs);
+  static void backward(const KernelArgs& args, const F& loss) {
     with_type_of(args.in[0], [&]<class T>(T) {
       const auto dx = args.out[0].as<T>();
       for_each_element<T>(args, loss,
@@ -98,47 +92,17 @@ class PointwiseLoss {
                           });
     });
   }
-
-  // Without weights, and with each choice of those that the loss has.
-  static std::vector<Sample> samples(std::string_view op, bool gradient) {
-    std::vector<Sample> out;
-    for (const formula::LossSample& s : F::kSamples)
-      for (int given = 0; given < (kRow.pos_weight ? 4 : kRow.weight ? 2 : 1); ++given) {
-        F loss = formula::with_parameters<F>(s.parameters);
-        if constexpr (kRow.pos_weight) {
-          loss.weight = given % 2 != 0;
-          loss.pos_weight = given / 2 != 0;
-        }
-        for (const Shape& shape : {Shape{3, 5}, Shape{4, 1}, Shape{2, 3, 17}}) {
-          std::vector<TensorDesc> in = {f32(shape), f32(shape), f32({1})};
-          std::vector<Sample::Range> ranges = {
-              {s.low, s.high}, {s.target_low, s.target_high}, {1, 8}};
-          for (int i = 0; i < given % 2 + given / 2; ++i) {
-            in.push_back(f32({shape.back()}));
-            ranges.push_back({0, 2});
-          }
-          const TensorDesc result = gradient ? f32(shape) : TensorDesc{DType::f64, {1}};
-          out.push_back({{op, std::move(in), {result}, loss}, std::move(ranges)});
-        }
-      }
-    return out;
-  }
 };
 
 template <class... F>
-std::vector<OperatorType> types_of(formula::FormulaList<F...>) {
-  std::vector<OperatorType> out;
-  (
-      [&] {
-        out.push_back(PointwiseLoss<F>::operator_type());
-        out.push_back(PointwiseLoss<F>::gradient_type());
-      }(),
-      ...);
+Operators types_of(formula::FormulaList<F...>) {
+  Operators out;
+  (add(out, PointwiseLoss<F>::types()), ...);
   return out;
 }
 
 }  // namespace
 
-std::vector<OperatorType> pointwise_losses() { return types_of(formula::PointwiseLosses{}); }
+Operators pointwise_losses() { return types_of(formula::PointwiseLosses{}); }
 
 }  // namespace dpt::operators

@@ -5,7 +5,7 @@
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
   if (in[0].dtype != DType::i32)
     fail(Fault::spec, "target_weight: takes classes (i32), not {}", str(in[0]));
   if (in.size() > 1 && in[1].shape.rank() != 1)
@@ -13,9 +13,9 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
   return one_double();
 }
 
-void reference(const KernelArgs& args, const std::any& attrs) {
+void reference(const KernelArgs& args, const NllLoss& attrs) {
   const TensorView* w = input_or_none(args, 1);
-  const int64_t ignore = settings<NllLoss>(attrs).ignore_index;
+  const int64_t ignore = attrs.ignore_index;
   double sum = 0;
   for (int32_t y : args.in[0].as<const int32_t>()) {
     if (y == ignore) continue;
@@ -26,25 +26,14 @@ void reference(const KernelArgs& args, const std::any& attrs) {
   args.out[0].as<double>()[0] = sum;
 }
 
-std::vector<Sample> samples() {
-  const TensorDesc sum{DType::f64, {1}};
-  return {
-      {{"target_weight", {i32({7})}, {sum}, NllLoss{}}, {{0, 3}}},
-      {{"target_weight", {i32({37}), f32({3})}, {sum}, NllLoss{}}, {{0, 3}, {0, 2}}},
-      {{"target_weight", {i32({3, 5}), f32({4})}, {sum}, NllLoss{.ignore_index = 2}},
-       {{0, 4}, {0, 2}}},
-  };
-}
-
 }  // namespace
 
-OperatorType target_weight() {
-  return {.name = "target_weight",
-          .precision = Precision::full,
-          .infer = infer,
-          .reference = reference,
-          .samples = samples,
-          .flops = elements_of_first_input};
+Operators target_weight() {
+  return {{.name = "target_weight",
+           .precision = Precision::full,
+           .infer = typed<infer>,
+           .reference = typed<reference>,
+           .flops = elements_of_first_input}};
 }
 
 }  // namespace dpt::operators

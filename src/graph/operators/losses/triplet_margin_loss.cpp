@@ -18,12 +18,12 @@ void check(std::span<const TensorDesc> in) {
   need_divisor(y, in[1]);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
   check(in);
   return one_double();
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in) {
   check(in);
   return {in[0]};
 }
@@ -32,12 +32,11 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return loss_gradient(g, n, "triplet_margin_loss_gradient", dy);
 }
 
-formula::TripletSettings settings_of(const std::any& attrs) {
-  const auto& s = settings<TripletMargin>(attrs);
+formula::TripletSettings settings_of(const TripletMargin& s) {
   return {.margin = s.margin, .p = s.p, .eps = s.eps, .swap = s.swap};
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
+void forward(const KernelArgs& args, const TripletMargin& attrs) {
   const formula::TripletSettings s = settings_of(attrs);
   const int64_t width = args.in[0].desc.shape[2];
   with_type_of(args.in[0], [&]<class T>(T) {
@@ -49,7 +48,7 @@ void forward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-void backward(const KernelArgs& args, const std::any& attrs) {
+void backward(const KernelArgs& args, const TripletMargin& attrs) {
   const formula::TripletSettings s = settings_of(attrs);
   const int64_t width = args.in[0].desc.shape[2];
   with_type_of(args.in[0], [&]<class T>(T) {
@@ -69,36 +68,20 @@ void backward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-// With a large margin no loss is below 0, where the slope jumps.
-std::vector<Sample> samples_of(std::string_view op, bool gradient) {
-  std::vector<Sample> out;
-  for (const TripletMargin& s : {TripletMargin{.margin = 100}, TripletMargin{.margin = 100, .p = 3},
-                                 TripletMargin{.margin = 100, .eps = 0.1, .swap = true}})
-    for (const Shape& y : {Shape{3, 3, 5}, Shape{2, 3, 17}})
-      out.push_back({{op, {f32(y), f32({1})}, {gradient ? f32(y) : TensorDesc{DType::f64, {1}}}, s},
-                     {{-2, 2}, {1, 8}}});
-  return out;
-}
-
 }  // namespace
 
-OperatorType triplet_margin_loss() {
-  return {.name = "triplet_margin_loss",
-          .precision = Precision::full,
-          .infer = infer,
-          .gradient = gradient,
-          .reference = forward,
-          .samples = [] { return samples_of("triplet_margin_loss", false); },
-          .flops = elements_of_first_input};
-}
-
-OperatorType triplet_margin_loss_gradient() {
-  return {.name = "triplet_margin_loss_gradient",
-          .precision = Precision::full,
-          .infer = infer_gradient,
-          .reference = backward,
-          .samples = [] { return samples_of("triplet_margin_loss_gradient", true); },
-          .backward = true};
+Operators triplet_margin_loss() {
+  return {{.name = "triplet_margin_loss",
+           .precision = Precision::full,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .flops = elements_of_first_input},
+          {.name = "triplet_margin_loss_gradient",
+           .precision = Precision::full,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

@@ -4,7 +4,7 @@
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
   need_real("add", in[0]);
   if (in.size() < 2) fail(Fault::spec, "add: takes two or more inputs");
   for (const TensorDesc& d : in)
@@ -17,7 +17,7 @@ std::vector<ValueId> gradient(GraphBuilder&, const GraphNode& n, std::span<const
 }
 
 // In the type of the inputs, because the order of additions is part of the result.
-void reference(const KernelArgs& args, const std::any&) {
+void reference(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto y = args.out[0].as<T>();
     for (size_t i = 0; i < y.size(); ++i) {
@@ -32,24 +32,16 @@ double flops(std::span<const TensorDesc> in, std::span<const TensorDesc> out) {
   return static_cast<double>(in.size() - 1) * static_cast<double>(out[0].shape.elements());
 }
 
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Shape& s : {Shape{3, 5}, Shape{2, 3, 7}})
-    for (size_t inputs : {2UL, 3UL, 5UL})
-      out.push_back({{"add", std::vector(inputs, f32(s)), {f32(s)}, {}}});
-  return out;
-}
-
 }  // namespace
 
-OperatorType add() {
-  return in_any_layout({.name = "add",
-                        .precision = Precision::follow,
-                        .infer = infer,
-                        .gradient = gradient,
-                        .reference = reference,
-                        .samples = samples,
-                        .flops = flops});
+Operators add() {
+  return {{.name = "add",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<reference>,
+           .flops = flops,
+           .layouts = Layouts::any}};
 }
 
 }  // namespace dpt::operators

@@ -13,9 +13,9 @@
 namespace dpt::operators {
 namespace {
 
-DType type_of(const std::any& attrs) { return settings<Cast>(attrs).dtype; }
+DType type_of(const Cast& attrs) { return attrs.dtype; }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Cast& attrs) {
   need_real("cast", in[0]);
   return {{type_of(attrs), in[0].shape, in[0].layout}};
 }
@@ -51,33 +51,20 @@ void set(const TensorView& v, size_t i, double x) {
                                                       : to_f16(static_cast<float>(x));
 }
 
-void forward(const KernelArgs& args, const std::any&) {
+void forward(const KernelArgs& args) {
   const auto n = static_cast<size_t>(args.in[0].desc.shape.elements());
   with_number(args.in[0], [&](auto x) {
     for (size_t i = 0; i < n; ++i) set(args.out[0], i, x(i));
   });
 }
 
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Shape& s : {Shape{3, 5}, Shape{1, 33}, Shape{2, 3, 7}})
-    for (const DType half : {DType::bf16, DType::f16}) {
-      out.push_back({{"cast", {f32(s)}, {{half, s}}, Cast{half}}});
-      out.push_back({{"cast", {{half, s}}, {f32(s)}, Cast{DType::f32}}});
-    }
-  return out;
+std::vector<TensorDesc> infer_round(std::span<const TensorDesc> in) {
+  return same_as_first("round_to", in);
 }
 
-void round_reference(const KernelArgs& args, const std::any& attrs) {
+void round_reference(const KernelArgs& args, const Cast& attrs) {
   map(args,
       [t = type_of(attrs)](double x) { return double{rounded_to(t, static_cast<float>(x))}; });
-}
-
-std::vector<Sample> round_samples() {
-  auto out = elementwise_samples("round_to", 1, Cast{DType::bf16}, {-300, 300});
-  for (const Sample& s : elementwise_samples("round_to", 1, Cast{DType::f16}, {-60000, 60000}))
-    out.push_back(s);
-  return out;
 }
 
 void need_scale(std::string_view op, std::span<const TensorDesc> in) {
@@ -85,7 +72,7 @@ void need_scale(std::string_view op, std::span<const TensorDesc> in) {
   require(in[1].shape == Shape{1}, "a scale is one number");
 }
 
-std::vector<TensorDesc> infer_scale(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_scale(std::span<const TensorDesc> in) {
   need_scale("scale", in);
   return {in[0]};
 }
@@ -95,12 +82,12 @@ std::vector<ValueId> gradient_scaled(GraphBuilder& g, const GraphNode& n,
   return {g.apply("scale", {dy[0], n.in[1]}), kNoValue};
 }
 
-void copy(const KernelArgs& args, const std::any&) {
+void copy(const KernelArgs& args) {
   if (args.out[0].data != args.in[0].data)
     std::memcpy(args.out[0].data, args.in[0].data, args.in[0].desc.bytes());
 }
 
-void scale_reference(const KernelArgs& args, const std::any&) {
+void scale_reference(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto y = args.out[0].as<T>();
@@ -109,52 +96,32 @@ void scale_reference(const KernelArgs& args, const std::any&) {
   });
 }
 
-std::vector<Sample> scale_samples(std::string_view op) {
-  // Scale 1 only: otherwise the gradient would not be that of the identity, and gradient checks
-  // fail.
-  const std::vector<Sample::Range> ranges = {{-2, 2}, {1, 1}};
-  return {{{op, {f32({3, 5}), f32({1})}, {f32({3, 5})}, {}}, ranges},
-          {{op, {f32({1, 33}), f32({1})}, {f32({1, 33})}, {}}, ranges}};
-}
-
 }  // namespace
 
-OperatorType cast() {
-  OperatorType out = in_any_layout({.name = "cast",
-                                    .precision = Precision::follow,
-                                    .infer = infer,
-                                    .gradient = gradient,
-                                    .reference = forward,
-                                    .samples = samples});
-  out.halves = true;
-  return out;
-}
-
-OperatorType round_to() {
-  return in_any_layout({.name = "round_to",
-                        .precision = Precision::follow,
-                        .infer = [](std::span<const TensorDesc> in,
-                                    const std::any&) { return same_as_first("round_to", in); },
-                        .reference = round_reference,
-                        .samples = round_samples});
-}
-
-OperatorType scale_gradient() {
-  return {.name = "scale_gradient",
-          .precision = Precision::follow,
-          .infer = infer_scale,
-          .gradient = gradient_scaled,
-          .reference = copy,
-          .samples = [] { return scale_samples("scale_gradient"); },
-          .view = true};
-}
-
-OperatorType scale() {
-  return in_any_layout({.name = "scale",
-                        .precision = Precision::follow,
-                        .infer = infer_scale,
-                        .reference = scale_reference,
-                        .samples = [] { return scale_samples("scale"); }});
+Operators cast() {
+  return {{.name = "cast",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .layouts = Layouts::any,
+           .traits = Trait::halves},
+          {.name = "round_to",
+           .precision = Precision::follow,
+           .infer = typed<infer_round>,
+           .reference = typed<round_reference>,
+           .layouts = Layouts::any},
+          {.name = "scale_gradient",
+           .precision = Precision::follow,
+           .infer = typed<infer_scale>,
+           .gradient = gradient_scaled,
+           .reference = typed<copy>,
+           .traits = Trait::view},
+          {.name = "scale",
+           .precision = Precision::follow,
+           .infer = typed<infer_scale>,
+           .reference = typed<scale_reference>,
+           .layouts = Layouts::any}};
 }
 
 }  // namespace dpt::operators

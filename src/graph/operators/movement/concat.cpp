@@ -5,8 +5,8 @@
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
-  const int dim = settings<Concat>(attrs).dim;
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Concat& attrs) {
+  const int dim = attrs.dim;
   need_dim("concat", in[0], dim);
   Checked extent = 0;
   for (const TensorDesc& d : in) {
@@ -30,8 +30,8 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return out;
 }
 
-void reference(const KernelArgs& args, const std::any& attrs) {
-  const int dim = settings<Concat>(attrs).dim;
+void reference(const KernelArgs& args, const Concat& attrs) {
+  const int dim = attrs.dim;
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto y = args.out[0].as<T>();
     size_t to = 0;
@@ -44,23 +44,16 @@ void reference(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-std::vector<Sample> samples() {
-  return {
-      {{"concat", {f32({3, 5}), f32({3, 2})}, {f32({3, 7})}, Concat{1}}},
-      {{"concat", {f32({2, 1, 3}), f32({2, 4, 3}), f32({2, 2, 3})}, {f32({2, 7, 3})}, Concat{1}}},
-      {{"concat", {f32({2, 3, 1}), f32({2, 3, 17})}, {f32({2, 3, 18})}, Concat{2}}},
-  };
-}
-
 }  // namespace
 
-OperatorType concat() {
-  return selecting({.name = "concat",
-                    .precision = Precision::follow,
-                    .infer = infer,
-                    .gradient = gradient,
-                    .reference = reference,
-                    .samples = samples});
+Operators concat() {
+  return {{.name = "concat",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<reference>,
+           .torch_order = TorchOrder::image,
+           .traits = Trait::selects}};
 }
 
 }  // namespace dpt::operators

@@ -7,33 +7,30 @@
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) { return {in[0]}; }
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in) { return {in[0]}; }
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
   const Copy way = settings<Copy>(n.attrs);
   return {g.apply("copy", {dy[0]}, Copy{way.to, way.from})};
 }
 
-void reference(const KernelArgs& args, const std::any&) {
+void reference(const KernelArgs& args) {
   std::memcpy(args.out[0].data, args.in[0].data, args.in[0].desc.bytes());
 }
 
 double no_flops(std::span<const TensorDesc>, std::span<const TensorDesc>) { return 0; }
 
-std::vector<Sample> samples() { return elementwise_samples("copy", 1, Copy{0, 1}); }
-
 }  // namespace
 
-OperatorType copy() {
-  OperatorType out = in_any_layout({.name = "copy",
-                                    .precision = Precision::follow,
-                                    .infer = infer,
-                                    .gradient = gradient,
-                                    .reference = reference,
-                                    .samples = samples,
-                                    .flops = no_flops});
-  out.halves = out.selects = true;
-  return out;
+Operators copy() {
+  return {{.name = "copy",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<reference>,
+           .flops = no_flops,
+           .layouts = Layouts::any,
+           .traits = Trait::halves}};
 }
 
 }  // namespace dpt::operators

@@ -18,7 +18,7 @@ void need_indices(const TensorDesc& d) {
     fail(Fault::spec, "embedding: indices {} have too many dimensions", d.shape.str());
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
   need_indices(in[0]);
   need_real("embedding", in[1]);
   if (in[1].shape.rank() != 2)
@@ -27,11 +27,11 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
   return {{in[1].dtype, with_row(in[0].shape, in[1].shape[1])}};
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Embedding& attrs) {
   need_indices(in[1]);
   require(in[0].shape == with_row(in[1].shape, in[0].shape.back()),
           "embedding_gradient: dy has a row for each index");
-  return {{full(in[0].dtype), {settings<Embedding>(attrs).rows, in[0].shape.back()}}};
+  return {{full(in[0].dtype), {attrs.rows, in[0].shape.back()}}};
 }
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
@@ -50,7 +50,7 @@ int64_t row_at(const TensorView& indices, size_t i, int64_t rows) {
   return row;
 }
 
-void forward(const KernelArgs& args, const std::any&) {
+void forward(const KernelArgs& args) {
   with_type_of(args.in[1], [&]<class T>(T) {
     const auto w = args.in[1].as<const T>();
     const auto y = args.out[0].as<T>();
@@ -64,12 +64,11 @@ void forward(const KernelArgs& args, const std::any&) {
   });
 }
 
-void backward(const KernelArgs& args, const std::any& attrs) {
+void backward(const KernelArgs& args, const Embedding& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>();
     const auto dw = args.out[0].as<T>();
-    const int64_t rows = args.out[0].desc.shape[0],
-                  padding = settings<Embedding>(attrs).padding_idx;
+    const int64_t rows = args.out[0].desc.shape[0], padding = attrs.padding_idx;
     const auto width = static_cast<size_t>(args.out[0].desc.shape[1]);
     const auto uses = static_cast<size_t>(args.in[1].desc.shape.elements());
     std::vector<double> sum(dw.size());
@@ -83,51 +82,20 @@ void backward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-std::vector<Sample> samples() {
-  return {
-      {{"embedding", {i32({4}), f32({3, 2})}, {f32({4, 2})}, Embedding{}}, {{0, 3}}},
-      {{"embedding", {i32({4, 5}), f32({7, 10})}, {f32({4, 5, 10})}, Embedding{.padding_idx = 6}},
-       {{0, 6}}},
-      {{"embedding", {i32({2, 3, 2}), f32({4, 33})}, {f32({2, 3, 2, 33})}, Embedding{}}, {{0, 4}}},
-  };
-}
-
-std::vector<Sample> gradient_samples() {
-  return {
-      {{"embedding_gradient", {f32({4, 2}), i32({4})}, {f32({3, 2})}, Embedding{.rows = 3}},
-       {{}, {0, 3}}},
-      {{"embedding_gradient",
-        {f32({4, 5, 10}), i32({4, 5})},
-        {f32({7, 10})},
-        Embedding{.padding_idx = 2, .rows = 7}},
-       {{}, {0, 7}}},
-      {{"embedding_gradient",
-        {f32({2, 3, 2, 33}), i32({2, 3, 2})},
-        {f32({4, 33})},
-        Embedding{.rows = 4}},
-       {{}, {0, 4}}},
-  };
-}
-
 }  // namespace
 
-OperatorType embedding() {
-  return selecting({.name = "embedding",
-                    .precision = Precision::follow,
-                    .infer = infer,
-                    .gradient = gradient,
-                    .reference = forward,
-                    .samples = samples,
-                    .indexes_rows = true});
-}
-
-OperatorType embedding_gradient() {
-  return {.name = "embedding_gradient",
-          .precision = Precision::follow,
-          .infer = infer_gradient,
-          .reference = backward,
-          .samples = gradient_samples,
-          .backward = true};
+Operators embedding() {
+  return {{.name = "embedding",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .traits = Trait::indexes_rows | Trait::selects},
+          {.name = "embedding_gradient",
+           .precision = Precision::follow,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

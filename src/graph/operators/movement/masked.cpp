@@ -6,7 +6,7 @@
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
   need_real("masked", in[0]);
   // PyTorch's generator draws masks as f32, whatever dtype autocast gives x.
   const bool known =
@@ -20,11 +20,11 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return {g.apply("masked", {dy[0], n.in[1]}, n.attrs), kNoValue};
 }
 
-void reference(const KernelArgs& args, const std::any& attrs) {
+void reference(const KernelArgs& args, const Masked& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto y = args.out[0].as<T>();
-    const T scale = static_cast<T>(settings<Masked>(attrs).scale);
+    const T scale = static_cast<T>(attrs.scale);
     const auto apply = [&](auto mask) {
       for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] * (static_cast<T>(mask[i]) * scale);
     };
@@ -35,15 +35,7 @@ void reference(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (DType mask : {DType::u8, DType::f32})
-    for (const Shape& s : {Shape{3, 5}, Shape{2, 3, 17}})
-      out.push_back({{"masked", {f32(s), {mask, s}}, {f32(s)}, Masked{.scale = 2}}, {{}, {0, 2}}});
-  return out;
-}
-
-std::vector<TensorDesc> infer_channels(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_channels(std::span<const TensorDesc> in) {
   need_real("masked_channels", in[0]);
   const Shape& x = in[0].shape;
   const DType mask = in[1].dtype;
@@ -58,44 +50,32 @@ std::vector<ValueId> gradient_of_channels(GraphBuilder& g, const GraphNode& n,
   return {g.apply("masked_channels", {dy[0], n.in[1]}, n.attrs), kNoValue};
 }
 
-void channels_reference(const KernelArgs& args, const std::any& attrs) {
+void channels_reference(const KernelArgs& args, const Masked& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>(), mask = args.in[1].as<const T>();
     const auto y = args.out[0].as<T>();
-    const T scale = static_cast<T>(settings<Masked>(attrs).scale);
+    const T scale = static_cast<T>(attrs.scale);
     const auto together = static_cast<size_t>(args.in[0].desc.shape.tail(2).elements());
     for (size_t c = 0; c < mask.size(); ++c)
       for (size_t i = c * together; i < (c + 1) * together; ++i) y[i] = x[i] * (mask[c] * scale);
   });
 }
 
-std::vector<Sample> channels_samples() {
-  std::vector<Sample> out;
-  for (const Shape& s : {Shape{3, 5, 7}, Shape{2, 3, 4, 17}})
-    out.push_back({{"masked_channels", {f32(s), f32({s[0], s[1]})}, {f32(s)}, Masked{.scale = 2}},
-                   {{}, {0, 2}}});
-  return out;
-}
-
 }  // namespace
 
-OperatorType masked() {
-  return in_any_layout({.name = "masked",
-                        .precision = Precision::follow,
-                        .infer = infer,
-                        .gradient = gradient,
-                        .reference = reference,
-                        .samples = samples});
-}
-
-OperatorType masked_channels() {
-  return {.name = "masked_channels",
-          .precision = Precision::follow,
-          .infer = infer_channels,
-          .gradient = gradient_of_channels,
-          .reference = channels_reference,
-          .samples = channels_samples,
-          .keeps_order = true};
+Operators masked() {
+  return {{.name = "masked",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<reference>,
+           .layouts = Layouts::any},
+          {.name = "masked_channels",
+           .precision = Precision::follow,
+           .infer = typed<infer_channels>,
+           .gradient = gradient_of_channels,
+           .reference = typed<channels_reference>,
+           .torch_order = TorchOrder::of_first}};
 }
 
 }  // namespace dpt::operators

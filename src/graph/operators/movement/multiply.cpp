@@ -4,7 +4,7 @@
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
   need_real("multiply", in[0]);
   if (in.size() != 2) fail(Fault::spec, "multiply: takes two inputs");
   if (in[1] != in[0])
@@ -17,21 +17,19 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return {da, g.apply("multiply", {dy[0], n.in[0]})};
 }
 
-void reference(const KernelArgs& args, const std::any&) {
+void reference(const KernelArgs& args) {
   map(args, [](double a, double b) { return a * b; });
 }
 
-std::vector<Sample> samples() { return elementwise_samples("multiply", 2); }
-
 }  // namespace
 
-OperatorType multiply() {
-  return in_any_layout({.name = "multiply",
-                        .precision = Precision::follow,
-                        .infer = infer,
-                        .gradient = gradient,
-                        .reference = reference,
-                        .samples = samples});
+Operators multiply() {
+  return {{.name = "multiply",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<reference>,
+           .layouts = Layouts::any}};
 }
 
 }  // namespace dpt::operators

@@ -8,9 +8,8 @@
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Pad& s) {
   need_real("pad", in[0]);
-  const auto& s = settings<Pad>(attrs);
   Shape y = in[0].shape;
   for (int i = 0; i < y.rank(); ++i) {
     const auto d = static_cast<size_t>(i);
@@ -32,8 +31,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return {g.apply("pad", {dy[0]}, s)};
 }
 
-void reference(const KernelArgs& args, const std::any& attrs) {
-  const auto& s = settings<Pad>(attrs);
+void reference(const KernelArgs& args, const Pad& s) {
   const Shape &from = args.in[0].desc.shape, &to = args.out[0].desc.shape;
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
@@ -59,27 +57,15 @@ void reference(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-std::vector<Sample> samples() {
-  return {
-      {{"pad",
-        {f32({2, 3, 4, 5})},
-        {f32({2, 3, 7, 6})},
-        Pad{.before = {0, 0, 1, 0}, .behind = {0, 0, 2, 1}, .value = 0.5}}},
-      {{"pad", {f32({2, 3, 4, 5})}, {f32({2, 4, 2, 6})}, Pad{{0, 0, -1, 2}, {0, 1, -1, -1}}}},
-      {{"pad", {f32({3, 9})}, {f32({3, 17})}, Pad{.before = {0, 8}, .behind = {}, .value = -1}}},
-      {{"pad", {f32({2, 3, 7})}, {f32({2, 3, 7})}, Pad{}}},
-  };
-}
-
 }  // namespace
 
-OperatorType pad() {
-  return on_images({.name = "pad",
-                    .precision = Precision::follow,
-                    .infer = infer,
-                    .gradient = gradient,
-                    .reference = reference,
-                    .samples = samples});
+Operators pad() {
+  return {{.name = "pad",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<reference>,
+           .layouts = Layouts::images}};
 }
 
 }  // namespace dpt::operators

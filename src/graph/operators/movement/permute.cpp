@@ -9,8 +9,8 @@ namespace {
 
 using Extents = std::array<int64_t, Shape::kMaxRank>;
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
-  const auto& order = settings<Permute>(attrs).order;
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Permute& attrs) {
+  const auto& order = attrs.order;
   const Shape& x = in[0].shape;
   Shape y = x;
   std::array<bool, Shape::kMaxRank> used{};
@@ -51,12 +51,12 @@ void copy_in_order(const T* x, T* y, const Shape& to, const Extents& step) {
   }
 }
 
-void reference(const KernelArgs& args, const std::any& attrs) {
+void reference(const KernelArgs& args, const Permute& attrs) {
   const TensorView &x = args.in[0], &y = args.out[0];
   const auto steps = strides_of(x.desc.shape, x.desc.layout);
   Extents step{};
   for (size_t i = 0; i < static_cast<size_t>(x.desc.shape.rank()); ++i)
-    step[i] = steps[static_cast<size_t>(settings<Permute>(attrs).order[i])];
+    step[i] = steps[static_cast<size_t>(attrs.order[i])];
   const auto copy = [&]<class T>(T) {
     copy_in_order(reinterpret_cast<const T*>(x.data), reinterpret_cast<T*>(y.data), y.desc.shape,
                   step);
@@ -75,30 +75,16 @@ void reference(const KernelArgs& args, const std::any& attrs) {
 
 double no_flops(std::span<const TensorDesc>, std::span<const TensorDesc>) { return 0; }
 
-std::vector<Sample> samples() {
-  return {
-      {{"permute", {f32({2, 3, 5})}, {f32({2, 5, 3})}, Permute{{0, 2, 1}}}},
-      {{"permute", {f32({2, 3, 4, 5})}, {f32({2, 4, 5, 3})}, Permute{{0, 2, 3, 1}}}},
-      {{"permute",
-        {f32({1, 2, 3, 4, 5, 7})},
-        {f32({1, 2, 5, 3, 7, 4})},
-        Permute{{0, 1, 4, 2, 5, 3}}}},
-      {{"permute", {f32({3, 33})}, {f32({3, 33})}, Permute{}}},
-  };
-}
-
 }  // namespace
 
-OperatorType permute() {
-  OperatorType out = selecting({.name = "permute",
-                                .precision = Precision::follow,
-                                .infer = infer,
-                                .gradient = gradient,
-                                .reference = reference,
-                                .samples = samples,
-                                .flops = no_flops});
-  out.halves = true;
-  return out;
+Operators permute() {
+  return {{.name = "permute",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<reference>,
+           .flops = no_flops,
+           .traits = Trait::selects | Trait::halves}};
 }
 
 }  // namespace dpt::operators

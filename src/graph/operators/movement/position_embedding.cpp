@@ -12,14 +12,15 @@ void check(const Shape& x, const Shape& w) {
     fail(Fault::spec, "position_embedding: input {} does not fit weight {}", x.str(), w.str());
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
   need_real("position_embedding", in[0]);
   check(in[0].shape, in[1].shape);
   return {in[0]};
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
-  const Shape w{settings<PositionEmbedding>(attrs).rows, in[0].shape.back()};
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in,
+                                       const PositionEmbedding& attrs) {
+  const Shape w{attrs.rows, in[0].shape.back()};
   check(in[0].shape, w);
   return {{full(in[0].dtype), w}};
 }
@@ -29,7 +30,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
           g.apply("position_embedding_gradient", {dy[0]}, PositionEmbedding{g.shape(n.in[1])[0]})};
 }
 
-void forward(const KernelArgs& args, const std::any&) {
+void forward(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>(), w = args.in[1].as<const T>();
     const auto y = args.out[0].as<T>();
@@ -38,7 +39,7 @@ void forward(const KernelArgs& args, const std::any&) {
   });
 }
 
-void backward(const KernelArgs& args, const std::any&) {
+void backward(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>();
     const auto dw = args.out[0].as<T>();
@@ -49,49 +50,21 @@ void backward(const KernelArgs& args, const std::any&) {
   });
 }
 
-struct Case {
-  Shape x;
-  int64_t rows;
-};
-const Case kCases[] = {{{3, 2, 5}, 2}, {{1, 4, 3}, 7}, {{5, 7, 17}, 7}, {{33, 1, 4}, 3}};
-
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Case& c : kCases)
-    out.push_back({{"position_embedding", {f32(c.x), f32({c.rows, c.x[2]})}, {f32(c.x)}, {}}});
-  return out;
-}
-
-std::vector<Sample> gradient_samples() {
-  std::vector<Sample> out;
-  for (const Case& c : kCases)
-    out.push_back({{"position_embedding_gradient",
-                    {f32(c.x)},
-                    {f32({c.rows, c.x[2]})},
-                    PositionEmbedding{c.rows}}});
-  return out;
-}
-
 }  // namespace
 
-OperatorType position_embedding() {
-  return {.name = "position_embedding",
-          .precision = Precision::full,
-          .infer = infer,
-          .gradient = gradient,
-          .reference = forward,
-          .samples = samples,
-          .keeps_order = true};
-}
-
-OperatorType position_embedding_gradient() {
-  return {.name = "position_embedding_gradient",
-          .precision = Precision::full,
-          .infer = infer_gradient,
-          .reference = backward,
-          .samples = gradient_samples,
-          .flops = elements_of_first_input,
-          .backward = true};
+Operators position_embedding() {
+  return {{.name = "position_embedding",
+           .precision = Precision::full,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .torch_order = TorchOrder::of_first},
+          {.name = "position_embedding_gradient",
+           .precision = Precision::full,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .flops = elements_of_first_input,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

@@ -5,8 +5,7 @@
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
-  const auto& s = settings<SliceOf>(attrs);
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const SliceOf& s) {
   need_dim("slice", in[0], s.dim);
   if (s.begin < 0 || s.length < 0 || s.begin + s.length > in[0].shape[s.dim])
     fail(Fault::spec, "slice: {} has no extents {} to {} in dimension {}", in[0].shape.str(),
@@ -14,8 +13,7 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   return {{in[0].dtype, in[0].shape.with(s.dim, s.length)}};
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
-  const auto& s = settings<SliceOf>(attrs);
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const SliceOf& s) {
   require(in[0].shape[s.dim] == s.length && s.begin + s.length <= s.extent,
           "slice_gradient: dy is the slice");
   return {{in[0].dtype, in[0].shape.with(s.dim, s.extent)}};
@@ -27,8 +25,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return {g.apply("slice_gradient", {dy[0]}, s)};
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
-  const auto& s = settings<SliceOf>(attrs);
+void forward(const KernelArgs& args, const SliceOf& s) {
   const Along a = along(args.in[0].desc.shape, s.dim);
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
@@ -40,8 +37,7 @@ void forward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-void backward(const KernelArgs& args, const std::any& attrs) {
-  const auto& s = settings<SliceOf>(attrs);
+void backward(const KernelArgs& args, const SliceOf& s) {
   const Along a = along(args.out[0].desc.shape, s.dim);
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>();
@@ -54,49 +50,20 @@ void backward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-std::vector<Sample> samples() {
-  return {
-      {{"slice", {f32({3, 5})}, {f32({3, 2})}, SliceOf{.dim = 1, .begin = 1, .length = 2}}},
-      {{"slice", {f32({2, 7, 3})}, {f32({2, 4, 3})}, SliceOf{.dim = 1, .begin = 3, .length = 4}}},
-      {{"slice", {f32({2, 3, 18})}, {f32({2, 3, 1})}, SliceOf{.dim = 2, .begin = 0, .length = 1}}},
-  };
-}
-
-std::vector<Sample> gradient_samples() {
-  return {
-      {{"slice_gradient",
-        {f32({3, 2})},
-        {f32({3, 5})},
-        SliceOf{.dim = 1, .begin = 1, .length = 2, .extent = 5}}},
-      {{"slice_gradient",
-        {f32({2, 4, 3})},
-        {f32({2, 7, 3})},
-        SliceOf{.dim = 1, .begin = 3, .length = 4, .extent = 7}}},
-      {{"slice_gradient",
-        {f32({2, 3, 1})},
-        {f32({2, 3, 18})},
-        SliceOf{.dim = 2, .begin = 0, .length = 1, .extent = 18}}},
-  };
-}
-
 }  // namespace
 
-OperatorType slice() {
-  return selecting({.name = "slice",
-                    .precision = Precision::follow,
-                    .infer = infer,
-                    .gradient = gradient,
-                    .reference = forward,
-                    .samples = samples});
-}
-
-OperatorType slice_gradient() {
-  return selecting({.name = "slice_gradient",
-                    .precision = Precision::follow,
-                    .infer = infer_gradient,
-                    .reference = backward,
-                    .samples = gradient_samples,
-                    .backward = true});
+Operators slice() {
+  return {{.name = "slice",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .traits = Trait::selects},
+          {.name = "slice_gradient",
+           .precision = Precision::follow,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .traits = Trait::backward | Trait::selects}};
 }
 
 }  // namespace dpt::operators

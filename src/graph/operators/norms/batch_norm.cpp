@@ -28,8 +28,7 @@ struct Inputs {
   }
 };
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
-  const auto& s = settings<BatchNorm>(attrs);
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const BatchNorm& s) {
   require(s.relu || !s.add, "an addition in a batch norm is followed by relu");
   need_channels(kName, in[0]);
   const Inputs i(s, in);
@@ -128,66 +127,27 @@ void normalise_batch(const KernelArgs& args, const BatchNorm& s) {
   run("update_running", statistics, args.out.subspan(2));
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
-  const auto& s = settings<BatchNorm>(attrs);
+void forward(const KernelArgs& args, const BatchNorm& s) {
   if (s.training)
     normalise_batch(args, s);
   else
     normalise(args, s);
 }
 
-// With given moments. They are constant: if they depend on x, gradient checks of this operator
-// alone do not apply, and the tests of the layer cover that case.
-void add_samples(BatchNorm s, std::vector<Sample>& out) {
-  s.batch = false;
-  const auto more = affine_samples(kName, s.add ? 2 : 1, s, f32);
-  out.insert(out.end(), more.begin(), more.end());
-}
-
-void add_training_samples(BatchNorm s, std::vector<Sample>& out) {
-  s.training = true;
-  s.eps = 0.01;
-  for (const Shape& x : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}, Shape{2, 3, 2, 1, 3}})
-    for (size_t affine = 0; affine <= 2; ++affine)
-      for (const double momentum : {0.1, -1.0, 0.0}) {  // 0: without running statistics
-        s.momentum = momentum;
-        Sample sample{{kName, std::vector(s.add ? 2 : 1, f32(x)), {f32(x), f64({2 * x[1]})}, s}};
-        KernelQuery& q = sample.query;
-        q.in.insert(q.in.end(), affine, f32({x[1]}));
-        if (momentum != 0) {
-          sample.ranges.resize(q.in.size());
-          sample.ranges.insert(sample.ranges.end(), {{}, kPositive, {0, 9}});
-          const TensorDesc running[] = {f32({x[1]}), f32({x[1]}), {DType::i64, {}}};
-          q.in.insert(q.in.end(), std::begin(running), std::end(running));
-          q.out.insert(q.out.end(), std::begin(running), std::end(running));
-        }
-        out.push_back(sample);
-      }
-}
-
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const BatchNorm& s : kVariants) {
-    add_samples(s, out);
-    add_training_samples(s, out);
-  }
-  return out;
-}
-
 }  // namespace
 
-OperatorType batch_norm() {
-  return on_images({.name = kName,
-                    .precision = Precision::statistics,
-                    .infer = infer,
-                    .gradient = gradient,
-                    .reference = forward,
-                    .samples = samples,
-                    .flops = elements_of_first_input,
-                    .variant = variant_of,
-                    .takes_batch_moments = [](const std::any& attrs) {
-                      return settings<BatchNorm>(attrs).training;
-                    }});
+Operators batch_norm() {
+  return {{.name = kName,
+           .precision = Precision::statistics,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .flops = elements_of_first_input,
+           .layouts = Layouts::images,
+           .variant = typed<variant_of>,
+           .takes_batch_moments = [](const std::any& attrs) {
+             return settings<BatchNorm>(attrs).training;
+           }}};
 }
 
 }  // namespace dpt::operators

@@ -11,14 +11,7 @@
 
 namespace dpt::operators {
 
-// Range of moments and sums in samples: rstd and counts must be positive.
-inline constexpr Sample::Range kPositive{0.5, 2};
-
-// What a batch norm may do besides (graph/attrs.h), apart from `training`.
-inline constexpr BatchNorm kVariants[] = {{}, {.relu = true}, {.add = true, .relu = true}};
-
-inline std::string variant_of(const std::any& attrs) {
-  const auto& s = settings<BatchNorm>(attrs);
+inline std::string variant_of(const BatchNorm& s) {
   std::string out;
   for (const auto& [on, word] :
        {std::pair{s.add, "add"}, {s.relu, "relu"}, {s.training, "training"}})
@@ -88,22 +81,5 @@ class Normalisation {
   std::span<const double> moments_;
   std::span<const T> w_, b_;
 };
-
-// Samples of an operator with `images` inputs of one shape, moments, and 0 to 2 inputs [C].
-// out(shape) is its result.
-template <class Out>
-std::vector<Sample> affine_samples(std::string_view op, size_t images, const std::any& attrs,
-                                   Out out) {
-  std::vector<Sample> samples;
-  std::vector<Sample::Range> ranges(images);
-  ranges.push_back(kPositive);
-  for (const Shape& s : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}}) {
-    std::vector<TensorDesc> in(images, f32(s));
-    in.push_back(f64({2 * s[1]}));
-    for (int weights = 0; weights <= 2; ++weights, in.push_back(f32({s[1]})))
-      samples.push_back({{op, in, {out(s)}, attrs}, ranges});
-  }
-  return samples;
-}
 
 }  // namespace dpt::operators

@@ -49,9 +49,8 @@ auto gradient_of_y(const KernelArgs& args, const Normalisation<T>& n, bool relu)
       };
 }
 
-std::vector<TensorDesc> infer_sums(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer_sums(std::span<const TensorDesc> in, const BatchNorm& s) {
   constexpr std::string_view kOp = "batch_norm_sums";
-  const auto& s = settings<BatchNorm>(attrs);
   need_gradient(kOp, in);
   for (const TensorDesc& d : in.subspan(3))
     need_shape(kOp, d, s.add ? in[1].shape : Shape{channels_of(in[1])});
@@ -59,8 +58,7 @@ std::vector<TensorDesc> infer_sums(std::span<const TensorDesc> in, const std::an
   return s.add ? std::vector{in[0], sums} : std::vector{sums};
 }
 
-void sums(const KernelArgs& args, const std::any& attrs) {
-  const auto& s = settings<BatchNorm>(attrs);
+void sums(const KernelArgs& args, const BatchNorm& s) {
   with_type_of(args.in[0], [&]<class T>(T) {
     if (!s.add) {
       const Normalisation<T> n(args, 2, 3);
@@ -79,20 +77,19 @@ void sums(const KernelArgs& args, const std::any& attrs) {
 }
 
 std::vector<TensorDesc> infer_input_gradient(std::span<const TensorDesc> in,
-                                             const std::any& attrs) {
+                                             const BatchNorm& attrs) {
   constexpr std::string_view kOp = "batch_norm_input_gradient";
   need_gradient(kOp, in);
   const int64_t c = channels_of(in[1]);
   size_t at = 3;
-  if (settings<BatchNorm>(attrs).batch) need_shape(kOp, in[at++], {2 * c + 1});
+  if (attrs.batch) need_shape(kOp, in[at++], {2 * c + 1});
   for (const TensorDesc& p : in.subspan(at)) need_shape(kOp, p, {c});
   return {in[0]};
 }
 
 // dx = rstd * w * (dy - mean(dy) - h * mean(dy * h)), h the normalized x. With running statistics
 // the moments are constants, and both means are left out.
-void input_gradient(const KernelArgs& args, const std::any& attrs) {
-  const auto& s = settings<BatchNorm>(attrs);
+void input_gradient(const KernelArgs& args, const BatchNorm& s) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const Normalisation<T> n(args, 2, s.batch ? 4 : 3);
     const auto sums = s.batch ? args.in[3].as<const double>() : std::span<const double>{};
@@ -108,12 +105,12 @@ void input_gradient(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-std::vector<TensorDesc> infer_weight_gradient(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_weight_gradient(std::span<const TensorDesc> in) {
   need_shape("batch_norm_weight_gradient", in[0], {2 * in[1].shape[0] + 1});
   return {in[1], in[1]};
 }
 
-void weight_gradient(const KernelArgs& args, const std::any&) {
+void weight_gradient(const KernelArgs& args) {
   const auto sums = args.in[0].as<const double>();
   with_type_of(args.out[0], [&]<class T>(T) {
     const auto dw = args.out[0].as<T>(), db = args.out[1].as<T>();
@@ -124,19 +121,18 @@ void weight_gradient(const KernelArgs& args, const std::any&) {
   });
 }
 
-std::vector<TensorDesc> infer_backward(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer_backward(std::span<const TensorDesc> in, const BatchNorm& attrs) {
   constexpr std::string_view kOp = "batch_norm_backward";
   need_gradient(kOp, in);
   need_shape(kOp, in[3], {channels_of(in[1])});
   for (const TensorDesc& image : in.subspan(4)) need_shape(kOp, image, in[1].shape);
   std::vector<TensorDesc> out = {in[1], in[3], in[3]};
-  if (settings<BatchNorm>(attrs).add) out.push_back(in[1]);
+  if (attrs.add) out.push_back(in[1]);
   return out;
 }
 
 // Runs the operators that it replaces. If dr is not a result, it is computed in the memory of dx.
-void backward(const KernelArgs& args, const std::any& attrs) {
-  const auto& s = settings<BatchNorm>(attrs);
+void backward(const KernelArgs& args, const BatchNorm& s) {
   std::vector<double> numbers(static_cast<size_t>(2 * channels_of(args.in[1].desc) + 1));
   const TensorView sums{f64({std::ssize(numbers)}), reinterpret_cast<std::byte*>(numbers.data())};
   const TensorView x = args.in[1], moments = args.in[2], w = args.in[3];
@@ -159,110 +155,36 @@ void backward(const KernelArgs& args, const std::any& attrs) {
   run("batch_norm_input_gradient", {dr, x, moments, sums, w}, {args.out[0]}, false);
 }
 
-std::vector<Sample> sums_samples() {
-  std::vector<Sample> out;
-  for (const Shape& s : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}})
-    out.push_back(
-        {{"batch_norm_sums", {f32(s), f32(s), f64({2 * s[1]})}, {f64({2 * s[1] + 1})}, {}},
-         {{}, {}, kPositive}});
-  const auto relu = affine_samples("batch_norm_sums", 2, BatchNorm{.relu = true},
-                                   [](const Shape& s) { return f64({2 * s[1] + 1}); });
-  out.insert(out.end(), relu.begin(), relu.end());
-  for (const Shape& s : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}}) {
-    std::vector<TensorDesc> in = {f32(s), f32(s), f64({2 * s[1]})};
-    for (int gradients = 1; gradients <= 2; ++gradients) {
-      in.push_back(f32(s));
-      out.push_back({{"batch_norm_sums",
-                      in,
-                      {f32(s), f64({2 * s[1] + 1})},
-                      BatchNorm{.add = true, .relu = true}},
-                     {{}, {}, kPositive}});
-    }
-  }
-  return out;
-}
-
-std::vector<Sample> input_gradient_samples() {
-  std::vector<Sample> out;
-  for (const Shape& s : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}})
-    for (const bool relu : {false, true})
-      for (const bool batch : {false, true})
-        for (size_t n = 0; n <= (relu ? 2U : 1U); ++n) {
-          std::vector<TensorDesc> in = {f32(s), f32(s), f64({2 * s[1]})};
-          std::vector<Sample::Range> ranges = {{}, {}, kPositive};
-          if (batch) {
-            in.push_back(f64({2 * s[1] + 1}));
-            ranges.push_back(kPositive);
-          }
-          in.insert(in.end(), n, f32({s[1]}));
-          out.push_back(
-              {{"batch_norm_input_gradient", in, {f32(s)}, BatchNorm{.batch = batch, .relu = relu}},
-               ranges});
-        }
-  return out;
-}
-
-std::vector<Sample> weight_gradient_samples() {
-  return {{{"batch_norm_weight_gradient", {f64({7}), f32({3})}, {f32({3}), f32({3})}, {}}}};
-}
-
-std::vector<Sample> backward_samples() {
-  std::vector<Sample> out;
-  for (const BatchNorm& a : kVariants)
-    for (const Shape& s : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}})
-      for (size_t gradients = 1; gradients <= (a.add ? 2U : 1U); ++gradients) {
-        const TensorDesc w = f32({s[1]});
-        Sample sample{
-            {"batch_norm_backward", {f32(s), f32(s), f64({2 * s[1]}), w}, {f32(s), w, w}, a},
-            {{}, {}, kPositive}};
-        KernelQuery& q = sample.query;
-        if (a.relu) q.in.insert(q.in.end(), gradients, f32(s));
-        if (a.add) q.out.push_back(f32(s));
-        out.push_back(sample);
-      }
-  return out;
-}
-
 }  // namespace
 
-OperatorType batch_norm_sums() {
-  return on_images({.name = "batch_norm_sums",
-                    .precision = Precision::full,
-                    .infer = infer_sums,
-                    .reference = sums,
-                    .samples = sums_samples,
-                    .flops = elements_of_first_input,
-                    .variant = variant_of});
-}
-
-OperatorType batch_norm_input_gradient() {
-  return on_images({.name = "batch_norm_input_gradient",
-                    .precision = Precision::full,
-                    .infer = infer_input_gradient,
-                    .reference = input_gradient,
-                    .samples = input_gradient_samples,
-                    .variant = variant_of,
-                    .backward = true});
-}
-
-OperatorType batch_norm_weight_gradient() {
-  return {.name = "batch_norm_weight_gradient",
-          .precision = Precision::full,
-          .infer = infer_weight_gradient,
-          .reference = weight_gradient,
-          .samples = weight_gradient_samples,
-          .backward = true};
-}
-
-OperatorType batch_norm_backward() {
-  return on_images({.name = "batch_norm_backward",
-                    .precision = Precision::statistics,
-                    .infer = infer_backward,
-                    .reference = backward,
-                    .samples = backward_samples,
-                    .flops = elements_of_first_input,
-                    .variant = variant_of,
-                    .backward = true});
+Operators batch_norm_gradient() {
+  return {{.name = "batch_norm_sums",
+           .precision = Precision::full,
+           .infer = typed<infer_sums>,
+           .reference = typed<sums>,
+           .flops = elements_of_first_input,
+           .layouts = Layouts::images,
+           .variant = typed<variant_of>},
+          {.name = "batch_norm_input_gradient",
+           .precision = Precision::full,
+           .infer = typed<infer_input_gradient>,
+           .reference = typed<input_gradient>,
+           .layouts = Layouts::images,
+           .traits = Trait::backward,
+           .variant = typed<variant_of>},
+          {.name = "batch_norm_weight_gradient",
+           .precision = Precision::full,
+           .infer = typed<infer_weight_gradient>,
+           .reference = typed<weight_gradient>,
+           .traits = Trait::backward},
+          {.name = "batch_norm_backward",
+           .precision = Precision::statistics,
+           .infer = typed<infer_backward>,
+           .reference = typed<backward>,
+           .flops = elements_of_first_input,
+           .layouts = Layouts::images,
+           .traits = Trait::backward,
+           .variant = typed<variant_of>}};
 }
 
 }  // namespace dpt::operators

@@ -16,12 +16,12 @@
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer_sums(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_sums(std::span<const TensorDesc> in) {
   need_channels("channel_sums", in[0]);
   return {f64({2 * channels_of(in[0]) + 1})};
 }
 
-void channel_sums_of(const KernelArgs& args, const std::any&) {
+void channel_sums_of(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto sums = args.out[0].as<double>();
@@ -36,17 +36,15 @@ void channel_sums_of(const KernelArgs& args, const std::any&) {
   });
 }
 
-std::vector<TensorDesc> infer_same(std::span<const TensorDesc> in, const std::any&) {
-  return {in[0]};
-}
+std::vector<TensorDesc> infer_same(std::span<const TensorDesc> in) { return {in[0]}; }
 
-void copy(const KernelArgs& args, const std::any&) {
+void copy(const KernelArgs& args) {
   std::ranges::copy(args.in[0].as<const double>(), args.out[0].as<double>().begin());
 }
 
 int64_t channels_of_sums(const TensorDesc& sums) { return (sums.shape[0] - 1) / 2; }
 
-std::vector<TensorDesc> infer_moments(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_moments(std::span<const TensorDesc> in) {
   need_shape("moments", in[0], {2 * channels_of_sums(in[0]) + 1});
   return {f64({2 * channels_of_sums(in[0])})};
 }
@@ -59,34 +57,33 @@ struct Moments {
         variance(std::max(0.0, sums[sums.size() / 2 + c] / sums.back() - mean * mean)) {}
 };
 
-void moments_of(const KernelArgs& args, const std::any& attrs) {
+void moments_of(const KernelArgs& args, const BatchNorm& attrs) {
   const auto sums = args.in[0].as<const double>();
   const auto out = args.out[0].as<double>();
   for (size_t c = 0; c < out.size() / 2; ++c) {
     const Moments m(sums, c);
     out[c] = m.mean;
-    out[out.size() / 2 + c] = 1 / std::sqrt(m.variance + settings<BatchNorm>(attrs).eps);
+    out[out.size() / 2 + c] = 1 / std::sqrt(m.variance + attrs.eps);
   }
 }
 
-std::vector<TensorDesc> infer_running(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_running(std::span<const TensorDesc> in) {
   need_shape("running_moments", in[1], in[0].shape);
   return {f64({2 * in[0].shape[0]})};
 }
 
-void running_moments_of(const KernelArgs& args, const std::any& attrs) {
+void running_moments_of(const KernelArgs& args, const BatchNorm& attrs) {
   const auto out = args.out[0].as<double>();
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto mean = args.in[0].as<const T>(), variance = args.in[1].as<const T>();
     for (size_t c = 0; c < mean.size(); ++c) {
       out[c] = static_cast<double>(mean[c]);
-      out[mean.size() + c] =
-          1 / std::sqrt(static_cast<double>(variance[c]) + settings<BatchNorm>(attrs).eps);
+      out[mean.size() + c] = 1 / std::sqrt(static_cast<double>(variance[c]) + attrs.eps);
     }
   });
 }
 
-std::vector<TensorDesc> infer_update(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_update(std::span<const TensorDesc> in) {
   const Shape channels{channels_of_sums(in[0])};
   need_shape("update_running", in[0], {2 * channels[0] + 1});
   for (const TensorDesc& d : in.subspan(1, 2)) need_shape("update_running", d, channels);
@@ -118,8 +115,7 @@ void move_running(const KernelArgs& args, const BatchNorm& s, std::span<const do
   });
 }
 
-void update(const KernelArgs& args, const std::any& attrs) {
-  const auto& s = settings<BatchNorm>(attrs);
+void update(const KernelArgs& args, const BatchNorm& s) {
   const auto sums = args.in[0].as<const double>();
   if (args.in.size() == 4) return move_running(args, s, sums, false);
   require(args.context != nullptr, "deferred statistics need the step's context");
@@ -136,82 +132,33 @@ void update(const KernelArgs& args, const std::any& attrs) {
       std::memcpy(args.out[i].data, args.in[i + 1].data, args.in[i + 1].desc.bytes());
 }
 
-std::vector<Sample> sums_samples() {
-  return {{{"channel_sums", {f32({3, 2})}, {f64({5})}, {}}},
-          {{"channel_sums", {f32({2, 17, 5})}, {f64({35})}, {}}},
-          {{"channel_sums", {f32({3, 16, 2, 3})}, {f64({33})}, {}}}};
-}
-
-std::vector<Sample> all_reduce_samples() { return {{{"all_reduce", {f64({5})}, {f64({5})}, {}}}}; }
-
-std::vector<Sample> moments_samples() {
-  return {{{"moments", {f64({7})}, {f64({6})}, {}}, {kPositive}},
-          {{"moments", {f64({7})}, {f64({6})}, BatchNorm{.eps = 0.1}}, {kPositive}}};
-}
-
-std::vector<Sample> running_samples() {
-  return {{{"running_moments", {f32({3}), f32({3})}, {f64({6})}, BatchNorm{.eps = 0.1}},
-           {{}, kPositive}}};
-}
-
-std::vector<Sample> update_samples() {
-  const TensorDesc mean = f32({3}), seen{DType::i64, {}};
-  const std::vector<Sample::Range> ranges = {{2, 4}, {}, kPositive, {0, 9}};
-  return {
-      {{"update_running", {f64({7}), mean, mean, seen}, {mean, mean, seen}, {}}, ranges},
-      {{"update_running",
-        {f64({7}), mean, mean, seen},
-        {mean, mean, seen},
-        BatchNorm{.momentum = -1}},
-       ranges},
-      {{"update_running", {f64({7}), mean, mean, seen, f64({7})}, {mean, mean, seen, f64({7})}, {}},
-       {{2, 4}, {}, kPositive, {0, 9}, {2, 4}}}};
-}
-
 }  // namespace
 
-OperatorType channel_sums() {
-  return on_images({.name = "channel_sums",
-                    .precision = Precision::statistics,
-                    .infer = infer_sums,
-                    .reference = channel_sums_of,
-                    .samples = sums_samples,
-                    .flops = elements_of_first_input,
-                    .takes_batch_moments = [](const std::any&) { return true; }});
-}
-
-OperatorType all_reduce() {
-  OperatorType out = {.name = "all_reduce",
-                      .precision = Precision::statistics,
-                      .infer = infer_same,
-                      .reference = copy,
-                      .samples = all_reduce_samples};
-  out.over_shards = true;
-  return out;
-}
-
-OperatorType moments() {
-  return {.name = "moments",
-          .precision = Precision::statistics,
-          .infer = infer_moments,
-          .reference = moments_of,
-          .samples = moments_samples};
-}
-
-OperatorType running_moments() {
-  return {.name = "running_moments",
-          .precision = Precision::statistics,
-          .infer = infer_running,
-          .reference = running_moments_of,
-          .samples = running_samples};
-}
-
-OperatorType update_running() {
-  return {.name = "update_running",
-          .precision = Precision::statistics,
-          .infer = infer_update,
-          .reference = update,
-          .samples = update_samples};
+Operators batch_statistics() {
+  return {{.name = "channel_sums",
+           .precision = Precision::statistics,
+           .infer = typed<infer_sums>,
+           .reference = typed<channel_sums_of>,
+           .flops = elements_of_first_input,
+           .layouts = Layouts::images,
+           .takes_batch_moments = [](const std::any&) { return true; }},
+          {.name = "all_reduce",
+           .precision = Precision::statistics,
+           .infer = typed<infer_same>,
+           .reference = typed<copy>,
+           .traits = Trait::over_shards},
+          {.name = "moments",
+           .precision = Precision::statistics,
+           .infer = typed<infer_moments>,
+           .reference = typed<moments_of>},
+          {.name = "running_moments",
+           .precision = Precision::statistics,
+           .infer = typed<infer_running>,
+           .reference = typed<running_moments_of>},
+          {.name = "update_running",
+           .precision = Precision::statistics,
+           .infer = typed<infer_update>,
+           .reference = typed<update>}};
 }
 
 }  // namespace dpt::operators

@@ -36,8 +36,7 @@ Shape rows_shape(const RowNorm& s, const Shape& x) {
   return Shape(x.extents().first(static_cast<size_t>(x.rank() - s.dims)));
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
-  const auto& s = settings<RowNorm>(attrs);
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const RowNorm& s) {
   const std::string_view name = names_of(s).norm;
   need_real(name, in[0]);
   const Shape& x = in[0].shape;
@@ -52,8 +51,7 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
 }
 
 // The inputs of a gradient: dy, x, the moments, and perhaps w.
-std::vector<TensorDesc> infer_input(std::span<const TensorDesc> in, const std::any& attrs) {
-  const auto& s = settings<RowNorm>(attrs);
+std::vector<TensorDesc> infer_input(std::span<const TensorDesc> in, const RowNorm& s) {
   const size_t weight = s.center ? 4 : 3;
   const std::string_view name = names_of(s).norm;
   require(in[0] == in[1], fmt::format("{}: dy is like x", name));
@@ -64,13 +62,12 @@ std::vector<TensorDesc> infer_input(std::span<const TensorDesc> in, const std::a
   return {in[0]};
 }
 
-std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::any& attrs) {
-  infer_input(in, attrs);
-  const auto& s = settings<RowNorm>(attrs);
+std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const RowNorm& s) {
+  infer_input(in, s);
   return std::vector(s.center ? 2 : 1, TensorDesc{full(in[0].dtype), weight_shape(s, in[0].shape)});
 }
 
-std::vector<TensorDesc> infer_backward(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer_backward(std::span<const TensorDesc> in, const RowNorm& attrs) {
   std::vector<TensorDesc> out = infer_weight(in, attrs);
   out.insert(out.begin(), in[0]);
   return out;
@@ -97,8 +94,7 @@ void each_of(const NormRows& rows, int64_t row, F f) {
     f(static_cast<size_t>(index_of(rows, row, e)), static_cast<size_t>(channel_of(rows, row, e)));
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
-  const auto& s = settings<RowNorm>(attrs);
+void forward(const KernelArgs& args, const RowNorm& s) {
   const NormRows rows = norm_rows(s, args.in[0].desc);
   const auto width = static_cast<double>(width_of(rows));
   with_type_of(args.in[0], [&]<class T>(T) {
@@ -150,8 +146,7 @@ struct Given {
 
 // With g = dy * w and h the normalized x: dx = rstd * (g - mean(g) - h * mean(g * h)), where
 // mean(g) is 0 if the mean of x is.
-void input_gradient(const KernelArgs& args, const std::any& attrs) {
-  const auto& s = settings<RowNorm>(attrs);
+void input_gradient(const KernelArgs& args, const RowNorm& s) {
   const NormRows rows = norm_rows(s, args.in[1].desc);
   const auto width = static_cast<double>(width_of(rows));
   with_type_of(args.in[0], [&]<class T>(T) {
@@ -172,8 +167,7 @@ void input_gradient(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-void weight_gradient(const KernelArgs& args, const std::any& attrs) {
-  const auto& s = settings<RowNorm>(attrs);
+void weight_gradient(const KernelArgs& args, const RowNorm& s) {
   const NormRows rows = norm_rows(s, args.in[1].desc);
   with_type_of(args.in[0], [&]<class T>(T) {
     const Given<T> given(args, s);
@@ -190,110 +184,49 @@ void weight_gradient(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-void backward(const KernelArgs& args, const std::any& attrs) {
+void backward(const KernelArgs& args, const RowNorm& attrs) {
   weight_gradient({.in = args.in.first(4), .out = args.out.subspan(1), .context = args.context},
                   attrs);
   input_gradient({.in = args.in, .out = args.out.first(1), .context = args.context}, attrs);
 }
 
-struct Case {
-  Shape x;
-  RowNorm s;
-};
-
-// kNorm: an index of kRowNorms.
-template <size_t kNorm>
-std::vector<Case> cases() {
-  if constexpr (kNorm == 2)
-    return {{{2, 4, 3, 5}, {.groups = 2, .eps = 1e-3}},
-            {{3, 3, 2, 4}, {.groups = 3, .eps = 1e-3}},
-            {{2, 6, 7}, {.groups = 1, .eps = 1e-3}},
-            {{2, 34}, {.groups = 2, .eps = 1e-3}},
-            {{1, 32, 2, 3}, {.groups = 4, .eps = 1e-3}}};
-  constexpr bool kCenter = kNorm == 0;
-  return {{{3, 5}, {.dims = 1, .center = kCenter, .eps = 1e-3}},
-          {{2, 4, 33}, {.dims = 1, .center = kCenter, .eps = 1e-3}},
-          {{2, 3, 4}, {.dims = 2, .center = kCenter, .eps = 1e-3}}};
-}
-
-template <size_t kNorm>
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Case& c : cases<kNorm>()) {
-    std::vector<TensorDesc> in = {f32(c.x)};
-    for (int weights = 0; weights <= (c.s.center ? 2 : 1); ++weights) {
-      out.push_back({{kRowNorms[kNorm].norm, in, infer(in, c.s), c.s}});
-      in.push_back(f32(weight_shape(c.s, c.x)));
-    }
-  }
+Operators types_of(const RowNormNames& names) {
+  Operators out = {{.name = names.norm,
+                    .precision = Precision::full_on_cuda,
+                    .infer = typed<infer>,
+                    .gradient = gradient,
+                    .reference = typed<forward>},
+                   {.name = names.input_gradient,
+                    .precision = Precision::full,
+                    .infer = typed<infer_input>,
+                    .reference = typed<input_gradient>,
+                    .traits = Trait::backward},
+                   {.name = names.weight_gradient,
+                    .precision = Precision::full,
+                    .infer = typed<infer_weight>,
+                    .reference = typed<weight_gradient>,
+                    .flops = elements_of_first_input,
+                    .traits = Trait::backward}};
+  if (!names.backward.empty())
+    out.push_back({.name = names.backward,
+                   .precision = Precision::full,
+                   .infer = typed<infer_backward>,
+                   .reference = typed<backward>,
+                   .flops = elements_of_first_input,
+                   .traits = Trait::backward});
   return out;
-}
-
-// kWithout, kWith: whether the gradient kName runs without the weight, and with it.
-template <size_t kNorm, auto kName, auto kInfer, bool kWithout, bool kWith>
-std::vector<Sample> gradient_samples() {
-  std::vector<Sample> out;
-  for (const Case& c : cases<kNorm>()) {
-    std::vector<TensorDesc> in(2, f32(c.x));
-    std::vector<Sample::Range> ranges(2);
-    if (c.s.center) ranges.push_back({-1, 1});
-    ranges.push_back({0.5, 2});
-    in.insert(in.end(), ranges.size() - 2, f32(rows_shape(c.s, c.x)));
-    const auto add = [&] {
-      out.push_back({{kRowNorms[kNorm].*kName, in, kInfer(in, c.s), c.s}, ranges});
-    };
-    if (kWithout) add();
-    in.push_back(f32(weight_shape(c.s, c.x)));
-    if (kWith) add();
-  }
-  return out;
-}
-
-template <size_t kNorm>
-void add_types(std::vector<OperatorType>& all) {
-  constexpr RowNormNames kNames = kRowNorms[kNorm];
-  const auto add = [&](OperatorType t) {
-    if (kNorm == 2) t.layouts = Layouts::images;
-    all.push_back(std::move(t));
-  };
-  add({.name = kNames.norm,
-       .precision = Precision::full_on_cuda,
-       .infer = infer,
-       .gradient = gradient,
-       .reference = forward,
-       .samples = samples<kNorm>});
-  add({.name = kNames.input_gradient,
-       .precision = Precision::full,
-       .infer = infer_input,
-       .reference = input_gradient,
-       .samples = gradient_samples<kNorm, &RowNormNames::input_gradient, infer_input, true, true>,
-       .backward = true});
-  add({.name = kNames.weight_gradient,
-       .precision = Precision::full,
-       .infer = infer_weight,
-       .reference = weight_gradient,
-       .samples =
-           gradient_samples<kNorm, &RowNormNames::weight_gradient, infer_weight, true, false>,
-       .flops = elements_of_first_input,
-       .backward = true});
-  if (kNames.backward.empty()) return;
-  add({.name = kNames.backward,
-       .precision = Precision::full,
-       .infer = infer_backward,
-       .reference = backward,
-       .samples = gradient_samples<kNorm, &RowNormNames::backward, infer_backward, false, true>,
-       .flops = elements_of_first_input,
-       .backward = true});
 }
 
 }  // namespace
 
-std::vector<OperatorType> row_norms() {
-  std::vector<OperatorType> all;
-  add_types<0>(all);
-  add_types<1>(all);
-  add_types<2>(all);
-  return all;
+Operators row_norm() {
+  Operators out;
+  for (const RowNormNames& names : kRowNorms)
+    for (OperatorType& type : types_of(names)) {
+      if (names.norm == "group_norm") type.layouts = Layouts::images;
+      out.push_back(type);
+    }
+  return out;
 }
 
 }  // namespace dpt::operators

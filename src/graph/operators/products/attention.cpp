@@ -19,10 +19,10 @@ TensorDesc logsumexp_of(const TensorDesc& y, int64_t heads) {
   return {full(y.dtype), {y.shape[0], heads, y.shape[1]}};
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Attention& attrs) {
   need_real("attention", in[0]);
   const Shape& x = in[0].shape;
-  const int64_t heads = settings<Attention>(attrs).heads;
+  const int64_t heads = attrs.heads;
   if (x.rank() != 3 || x.back() % 3 != 0)
     fail(Fault::spec, "attention: {} is not [N, T, 3E]: q, k and v of each position", x.str());
   if (heads < 1 || x.back() == 0 || x.back() / 3 % heads != 0)
@@ -33,7 +33,7 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   return {y, logsumexp_of(y, heads)};
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Attention& attrs) {
   const std::vector<TensorDesc> out = infer(in.subspan(1, 1), attrs);
   require(in[0] == out[0] && in[2] == out[0] && in[3] == out[1],
           "attention_gradient: dy and y are like the result");
@@ -82,12 +82,12 @@ double dot(const T* a, const T* b, int64_t n) {
   return sum;
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
+void forward(const KernelArgs& args, const Attention& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const T* qkv = args.in[0].as<const T>().data();
     T *y = args.out[0].as<T>().data(), *logsumexp = args.out[1].as<T>().data();
     std::vector<double> p, row;
-    each_head(args.in[0].desc.shape, settings<Attention>(attrs), [&](const Head& head) {
+    each_head(args.in[0].desc.shape, attrs, [&](const Head& head) {
       for (int64_t i = 0; i < head.positions; ++i) {
         p.clear();
         for (int64_t j = 0; j < head.seen(i); ++j)
@@ -111,13 +111,13 @@ void forward(const KernelArgs& args, const std::any& attrs) {
 
 // With p = softmax(scores) and D = dot(dy, y) of each row: dv = p^T dy, dscores = p * (dy v^T - D),
 // from which dq = dscores k and dk = dscores^T q.
-void backward(const KernelArgs& args, const std::any& attrs) {
+void backward(const KernelArgs& args, const Attention& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const T *dy = args.in[0].as<const T>().data(), *qkv = args.in[1].as<const T>().data();
     const T *y = args.in[2].as<const T>().data(), *logsumexp = args.in[3].as<const T>().data();
     const auto dqkv = args.out[0].as<T>();
     std::vector<double> sums(dqkv.size(), 0);
-    each_head(args.in[1].desc.shape, settings<Attention>(attrs), [&](const Head& head) {
+    each_head(args.in[1].desc.shape, attrs, [&](const Head& head) {
       for (int64_t i = 0; i < head.positions; ++i) {
         const int64_t q = head.q(i), row = head.row(i);
         const double d = dot(dy + row, y + row, head.columns);
@@ -151,56 +151,22 @@ double gradient_flops(std::span<const TensorDesc> in, std::span<const TensorDesc
   return 10.0 * static_cast<double>(y.elements()) * static_cast<double>(y[1]);
 }
 
-struct Case {
-  Shape qkv;
-  Attention attrs;
-};
-const Case kCases[] = {{{2, 3, 12}, {.heads = 2}}, {{2, 5, 6}, {.heads = 1, .causal = true}},
-                       {{1, 1, 9}, {.heads = 3}},  {{2, 1, 3}, {.heads = 1, .causal = true}},
-                       {{1, 9, 27}, {.heads = 1}}, {{1, 17, 24}, {.heads = 2, .causal = true}}};
-
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Case& c : kCases) {
-    const TensorDesc qkv = f32(c.qkv);
-    out.push_back({{"attention", {qkv}, infer({&qkv, 1}, c.attrs), c.attrs}});
-  }
-  return out;
-}
-
-std::vector<Sample> gradient_samples() {
-  std::vector<Sample> out;
-  for (const Case& c : kCases) {
-    const TensorDesc qkv = f32(c.qkv);
-    const std::vector<TensorDesc> made = infer({&qkv, 1}, c.attrs);
-    out.push_back({{"attention_gradient", {made[0], qkv, made[0], made[1]}, {qkv}, c.attrs},
-                   // Logsumexp is not less than the largest score
-                   {{}, {-1, 1}, {-1, 1}, {2, 4}}});
-  }
-  return out;
-}
-
 }  // namespace
 
-OperatorType attention() {
-  return {.name = "attention",
-          .precision = Precision::compute,
-          .infer = infer,
-          .gradient = gradient,
-          .reference = forward,
-          .samples = samples,
-          .flops = flops,
-          .sequence_first = true};
-}
-
-OperatorType attention_gradient() {
-  return {.name = "attention_gradient",
-          .precision = Precision::compute,
-          .infer = infer_gradient,
-          .reference = backward,
-          .samples = gradient_samples,
-          .flops = gradient_flops,
-          .backward = true};
+Operators attention() {
+  return {{.name = "attention",
+           .precision = Precision::compute,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .flops = flops,
+           .torch_order = TorchOrder::sequence_first},
+          {.name = "attention_gradient",
+           .precision = Precision::compute,
+           .infer = typed<infer_gradient>,
+           .reference = typed<backward>,
+           .flops = gradient_flops,
+           .traits = Trait::backward}};
 }
 
 }  // namespace dpt::operators

@@ -26,16 +26,14 @@ void need_weight(std::string_view op, std::span<const TensorDesc> in, const Conv
          counted(s.groups, "group"));
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
-  const auto& s = settings<Convolution>(attrs);
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Convolution& s) {
   need_image("convolution", in[0]);
   const Shape &x = in[0].shape, &w = in[1].shape;
   need_weight("convolution", in, s, (Checked(w[1]) * s.groups).value(), w[0]);
   return {{in[0].dtype, image_shape(x, w[0], window_counts("convolution", x, s.window))}};
 }
 
-std::vector<TensorDesc> infer_transpose(std::span<const TensorDesc> in, const std::any& attrs) {
-  const auto& s = settings<Convolution>(attrs);
+std::vector<TensorDesc> infer_transpose(std::span<const TensorDesc> in, const Convolution& s) {
   need_image("convolution_transpose", in[0]);
   const Shape &x = in[0].shape, &w = in[1].shape;
   need_weight("convolution_transpose", in, s, w[0], (Checked(w[1]) * s.groups).value());
@@ -51,8 +49,7 @@ std::vector<TensorDesc> infer_transpose(std::span<const TensorDesc> in, const st
   return {{in[0].dtype, image_shape(x, (Checked(w[1]) * s.groups).value(), out)}};
 }
 
-std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::any& attrs) {
-  const auto& s = settings<Convolution>(attrs);
+std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const Convolution& s) {
   const Shape &dy = in[0].shape, &x = in[1].shape;
   need_image("convolution_weight_gradient", in[1]);
   if (dy.rank() != x.rank() || dy[0] != x[0] || x[1] % s.groups != 0 || dy[1] % s.groups != 0 ||
@@ -64,7 +61,7 @@ std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::
            x.rank() == 4 ? Shape{dy[1], channels, k[0], k[1]} : Shape{dy[1], channels, k[1]}}};
 }
 
-std::vector<TensorDesc> infer_sum(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_sum(std::span<const TensorDesc> in) {
   require(in[0].shape.rank() >= 2, "sum_channels: dy has channels");
   return {{full(in[0].dtype), {in[0].shape[1]}}};
 }
@@ -120,46 +117,46 @@ void each_product(const Image& x, const Image& w, const Image& y, const Convolut
         }
 }
 
-void forward(const KernelArgs& args, const std::any& attrs) {
+void forward(const KernelArgs& args, const Convolution& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const T *const x = args.in[0].as<const T>().data(), *const w = args.in[1].as<const T>().data();
     std::vector<double> y = filled_with_bias<T>(args, 2);
     double* const sums = y.data();
-    each_product(Image(args.in[0]), Image(args.in[1]), Image(args.out[0]),
-                 settings<Convolution>(attrs), [=](size_t i, size_t j, size_t k) {
+    each_product(Image(args.in[0]), Image(args.in[1]), Image(args.out[0]), attrs,
+                 [=](size_t i, size_t j, size_t k) {
                    sums[k] += static_cast<double>(x[i]) * static_cast<double>(w[j]);
                  });
     store(y, args.out[0].as<T>());
   });
 }
 
-void transpose(const KernelArgs& args, const std::any& attrs) {
+void transpose(const KernelArgs& args, const Convolution& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const T *const y = args.in[0].as<const T>().data(), *const w = args.in[1].as<const T>().data();
     std::vector<double> x = filled_with_bias<T>(args, 2);
     double* const sums = x.data();
-    each_product(Image(args.out[0]), Image(args.in[1]), Image(args.in[0]),
-                 settings<Convolution>(attrs), [=](size_t i, size_t j, size_t k) {
+    each_product(Image(args.out[0]), Image(args.in[1]), Image(args.in[0]), attrs,
+                 [=](size_t i, size_t j, size_t k) {
                    sums[i] += static_cast<double>(y[k]) * static_cast<double>(w[j]);
                  });
     store(x, args.out[0].as<T>());
   });
 }
 
-void weight_gradient(const KernelArgs& args, const std::any& attrs) {
+void weight_gradient(const KernelArgs& args, const Convolution& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const T *const y = args.in[0].as<const T>().data(), *const x = args.in[1].as<const T>().data();
     std::vector<double> w(static_cast<size_t>(args.out[0].desc.shape.elements()));
     double* const sums = w.data();
-    each_product(Image(args.in[1]), Image(args.out[0]), Image(args.in[0]),
-                 settings<Convolution>(attrs), [=](size_t i, size_t j, size_t k) {
+    each_product(Image(args.in[1]), Image(args.out[0]), Image(args.in[0]), attrs,
+                 [=](size_t i, size_t j, size_t k) {
                    sums[j] += static_cast<double>(x[i]) * static_cast<double>(y[k]);
                  });
     store(w, args.out[0].as<T>());
   });
 }
 
-void sum(const KernelArgs& args, const std::any&) {
+void sum(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>();
     const Image image(args.in[0]);
@@ -186,125 +183,39 @@ double weight_flops(std::span<const TensorDesc> in, std::span<const TensorDesc> 
          static_cast<double>(out[0].shape.tail(1).elements());
 }
 
-// The shapes of a convolution and its attributes.
-struct Case {
-  Shape x, w, y;
-  Convolution s{};
-};
-
-std::vector<Case> cases() {
-  return {
-      {{2, 3, 5, 4}, {4, 3, 3, 3}, {2, 4, 3, 2}, {{.kernel = {3, 3}}}},
-      {{1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}, {{.kernel = {1, 1}}}},
-      {{2, 33, 3, 2}, {37, 33, 1, 1}, {2, 37, 3, 2}, {{.kernel = {1, 1}}}},
-      {{2, 4, 7, 6},
-       {6, 2, 3, 2},
-       {2, 6, 4, 4},
-       {{.kernel = {3, 2}, .stride = {2, 2}, .before = {1, 1}, .behind = {1, 1}}, 2}},
-      {{1, 3, 6, 7},
-       {3, 1, 2, 3},
-       {1, 3, 6, 7},
-       {{.kernel = {2, 3}, .dilation = {1, 2}, .before = {0, 2}, .behind = {1, 2}}, 3}},
-      {{2, 2, 8, 9},
-       {5, 2, 3, 3},
-       {2, 5, 2, 3},
-       {{.kernel = {3, 3}, .stride = {3, 2}, .dilation = {2, 2}, .behind = {0, 1}}}},
-      {{3, 2, 9},
-       {4, 2, 3},
-       {3, 4, 5},
-       {{.kernel = {1, 3}, .stride = {1, 2}, .before = {0, 1}, .behind = {0, 1}}}},
-      {{2, 4, 6}, {4, 1, 4}, {2, 4, 3}, {{.kernel = {1, 4}}, 4}},
-  };
-}
-
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Case& c : cases()) {
-    std::vector<TensorDesc> in = {f32(c.x), f32(c.w)};
-    out.push_back({{"convolution", in, {f32(c.y)}, c.s}});
-    in.push_back(f32({c.w[0]}));
-    out.push_back({{"convolution", in, {f32(c.y)}, c.s}});
-  }
-  return out;
-}
-
-std::vector<Sample> transpose_samples() {
-  std::vector<Sample> out;
-  for (Case c : cases()) {
-    const Pair x = Image(c.x).extents();
-    const Window& k = c.s.window;
-    for (size_t i = 0; i < 2; ++i)
-      c.s.output_padding[i] = (x[i] + k.before[i] + k.behind[i] - covered(k, i)) % k.stride[i];
-    std::vector<TensorDesc> in = {f32(c.y), f32(c.w)};
-    out.push_back({{"convolution_transpose", in, {f32(c.x)}, c.s}});
-    in.push_back(f32({c.x[1]}));
-    out.push_back({{"convolution_transpose", in, {f32(c.x)}, c.s}});
-  }
-  const Window apart{.kernel = {1, 3}, .stride = {1, 2}, .dilation = {1, 4}};
-  out.push_back({{"convolution_transpose",
-                  {f32({2, 3, 4}), f32({3, 2, 3})},
-                  {f32({2, 2, 18})},
-                  Convolution{.window = apart, .groups = 1, .output_padding = {0, 3}}}});
-  return out;
-}
-
-std::vector<Sample> weight_samples() {
-  std::vector<Sample> out;
-  for (const Case& c : cases())
-    out.push_back({{"convolution_weight_gradient", {f32(c.y), f32(c.x)}, {f32(c.w)}, c.s}});
-  return out;
-}
-
-std::vector<Sample> sum_samples() {
-  return {
-      {{"sum_channels", {f32({3, 2, 5, 4})}, {f32({2})}, {}}},
-      {{"sum_channels", {f32({2, 19, 7})}, {f32({19})}, {}}},
-      {{"sum_channels", {f32({17, 33})}, {f32({33})}, {}}},
-  };
-}
-
 }  // namespace
 
-OperatorType convolution() {
-  return on_images({.name = "convolution",
-                    .precision = Precision::compute,
-                    .infer = infer,
-                    .gradient = gradient<false>,
-                    .reference = forward,
-                    .samples = samples,
-                    .flops = flops},
-                   1);
-}
-
-OperatorType convolution_transpose() {
-  return on_images({.name = "convolution_transpose",
-                    .precision = Precision::compute,
-                    .infer = infer_transpose,
-                    .gradient = gradient<true>,
-                    .reference = transpose,
-                    .samples = transpose_samples,
-                    .flops = transpose_flops},
-                   1);
-}
-
-OperatorType convolution_weight_gradient() {
-  return on_images({.name = "convolution_weight_gradient",
-                    .precision = Precision::compute,
-                    .infer = infer_weight,
-                    .reference = weight_gradient,
-                    .samples = weight_samples,
-                    .flops = weight_flops,
-                    .backward = true},
-                   2);
-}
-
-OperatorType sum_channels() {
-  return on_images({.name = "sum_channels",
-                    .precision = Precision::follow,
-                    .infer = infer_sum,
-                    .reference = sum,
-                    .samples = sum_samples,
-                    .flops = elements_of_first_input});
+Operators convolution() {
+  return {{.name = "convolution",
+           .precision = Precision::compute,
+           .infer = typed<infer>,
+           .gradient = gradient<false>,
+           .reference = typed<forward>,
+           .flops = flops,
+           .layouts = Layouts::images,
+           .weight = {.index = 1}},
+          {.name = "convolution_transpose",
+           .precision = Precision::compute,
+           .infer = typed<infer_transpose>,
+           .gradient = gradient<true>,
+           .reference = typed<transpose>,
+           .flops = transpose_flops,
+           .layouts = Layouts::images,
+           .weight = {.index = 1}},
+          {.name = "convolution_weight_gradient",
+           .precision = Precision::compute,
+           .infer = typed<infer_weight>,
+           .reference = typed<weight_gradient>,
+           .flops = weight_flops,
+           .layouts = Layouts::images,
+           .weight = {.index = 2},
+           .traits = Trait::backward},
+          {.name = "sum_channels",
+           .precision = Precision::follow,
+           .infer = typed<infer_sum>,
+           .reference = typed<sum>,
+           .flops = elements_of_first_input,
+           .layouts = Layouts::images}};
 }
 
 }  // namespace dpt::operators

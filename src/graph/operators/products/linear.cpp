@@ -1,8 +1,8 @@
 // linear: y[..., O] = x[..., I] w[O, I]^T, plus the optional b[O]. matmul: y[..., O] = x[..., I]
 // w[I, O], plus the optional b[O]. Each is the input gradient of the other.
-//   linear_weight_gradient(dy, x) -> dw[O, I] = dy[..., O]^T x[..., I], with "..." flattened to
-//   rows sum_rows(dy) -> db[O]: the sum of all rows of dy[..., O] linear_weight_bias_gradient(dy,
-//   x) -> dw, db: both in one pass; made by graph/passes/fuse.cpp
+//   linear_weight_gradient(dy, x) -> dw[O, I] = dy[..., O]^T x[..., I], with "..." as rows
+//   sum_rows(dy) -> db[O]: the sum of all rows of dy[..., O]
+//   linear_weight_bias_gradient(dy, x) -> dw, db: both in one pass, by graph/passes/fuse.cpp
 #include "graph/operators/support.h"
 
 namespace dpt::operators {
@@ -25,26 +25,26 @@ std::vector<TensorDesc> infer_product(std::string_view op, std::span<const Tenso
   return {{in[0].dtype, with_last(x, w[of_y])}};
 }
 
-std::vector<TensorDesc> infer_linear(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_linear(std::span<const TensorDesc> in) {
   return infer_product("linear", in, 1, 0);
 }
 
-std::vector<TensorDesc> infer_matmul(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_matmul(std::span<const TensorDesc> in) {
   return infer_product("matmul", in, 0, 1);
 }
 
-std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in) {
   const Shape &dy = in[0].shape, &x = in[1].shape;
   if (dy.rank() < 2 || x.rank() < 2 || x != with_last(dy, x.back()))
     fail(Fault::spec, "linear_weight_gradient: {} does not fit input {}", dy.str(), x.str());
   return {{full(in[0].dtype), {dy.back(), x.back()}}};
 }
 
-std::vector<TensorDesc> infer_weight_bias(std::span<const TensorDesc> in, const std::any& attrs) {
-  return {infer_weight(in, attrs)[0], {full(in[0].dtype), {in[0].shape.back()}}};
+std::vector<TensorDesc> infer_weight_bias(std::span<const TensorDesc> in) {
+  return {infer_weight(in)[0], {full(in[0].dtype), {in[0].shape.back()}}};
 }
 
-std::vector<TensorDesc> infer_sum(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer_sum(std::span<const TensorDesc> in) {
   return {{full(in[0].dtype), {in[0].shape.back()}}};
 }
 
@@ -88,15 +88,15 @@ void product(const KernelArgs& args, bool k_first) {
       [&](int64_t n) { return b.empty() ? 0 : static_cast<double>(b[n]); }, args.out[0].as<T>());
 }
 
-void linear_forward(const KernelArgs& args, const std::any&) {
+void linear_forward(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) { product<T>(args, false); });
 }
 
-void matmul_forward(const KernelArgs& args, const std::any&) {
+void matmul_forward(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) { product<T>(args, true); });
 }
 
-void weight_gradient(const KernelArgs& args, const std::any&) {
+void weight_gradient(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>();
     const int64_t outs = args.in[0].desc.shape.back(), ins = args.in[1].desc.shape.back();
@@ -111,7 +111,7 @@ void weight_gradient(const KernelArgs& args, const std::any&) {
   });
 }
 
-void sum(const KernelArgs& args, const std::any&) {
+void sum(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>();
     const int64_t columns = args.in[0].desc.shape.back();
@@ -121,9 +121,9 @@ void sum(const KernelArgs& args, const std::any&) {
   });
 }
 
-void weight_bias_gradient(const KernelArgs& args, const std::any& attrs) {
-  weight_gradient({args.in, args.out.first(1)}, attrs);
-  sum({args.in.first(1), args.out.subspan(1)}, attrs);
+void weight_bias_gradient(const KernelArgs& args) {
+  weight_gradient({args.in, args.out.first(1)});
+  sum({args.in.first(1), args.out.subspan(1)});
 }
 
 // Two operations per product.
@@ -137,104 +137,41 @@ double weight_flops(std::span<const TensorDesc> in, std::span<const TensorDesc>)
          static_cast<double>(in[1].shape.back());
 }
 
-std::vector<Sample> samples() {
-  return {
-      {{"linear", {f32({3, 5}), f32({2, 5})}, {f32({3, 2})}, {}}},
-      {{"linear", {f32({3, 5}), f32({2, 5}), f32({2})}, {f32({3, 2})}, {}}},
-      {{"linear", {f32({1, 1}), f32({1, 1}), f32({1})}, {f32({1, 1})}, {}}},
-      {{"linear", {f32({2, 3, 7}), f32({9, 7}), f32({9})}, {f32({2, 3, 9})}, {}}},
-      {{"linear", {f32({17, 33}), f32({19, 33}), f32({19})}, {f32({17, 19})}, {}}},
-  };
-}
-
-std::vector<Sample> matmul_samples() {
-  return {
-      {{"matmul", {f32({3, 2}), f32({2, 5})}, {f32({3, 5})}, {}}},
-      {{"matmul", {f32({3, 2}), f32({2, 5}), f32({5})}, {f32({3, 5})}, {}}},
-      {{"matmul", {f32({2, 3, 9}), f32({9, 7})}, {f32({2, 3, 7})}, {}}},
-      {{"matmul", {f32({17, 19}), f32({19, 33}), f32({33})}, {f32({17, 33})}, {}}},
-  };
-}
-
-std::vector<Sample> weight_samples() {
-  return {
-      {{"linear_weight_gradient", {f32({3, 2}), f32({3, 5})}, {f32({2, 5})}, {}}},
-      {{"linear_weight_gradient", {f32({2, 3, 9}), f32({2, 3, 7})}, {f32({9, 7})}, {}}},
-      {{"linear_weight_gradient", {f32({17, 19}), f32({17, 33})}, {f32({19, 33})}, {}}},
-  };
-}
-
-std::vector<Sample> weight_bias_samples() {
-  std::vector<Sample> out = weight_samples();
-  for (Sample& s : out) {
-    s.query.op = "linear_weight_bias_gradient";
-    s.query.out.push_back(f32({s.query.in[0].shape.back()}));
-  }
-  return out;
-}
-
-std::vector<Sample> sum_samples() {
-  return {
-      {{"sum_rows", {f32({3, 2})}, {f32({2})}, {}}},
-      {{"sum_rows", {f32({2, 3, 9})}, {f32({9})}, {}}},
-      {{"sum_rows", {f32({17, 33})}, {f32({33})}, {}}},
-  };
-}
-
 }  // namespace
 
-OperatorType linear() {
-  return with_weight({.name = "linear",
-                      .precision = Precision::compute,
-                      .infer = infer_linear,
-                      .gradient = gradient<true>,
-                      .reference = linear_forward,
-                      .samples = samples,
-                      .flops = flops},
-                     1);
-}
-
-OperatorType matmul() {
-  return {.name = "matmul",
-          .precision = Precision::compute,
-          .infer = infer_matmul,
-          .gradient = gradient<false>,
-          .reference = matmul_forward,
-          .samples = matmul_samples,
-          .flops = flops};
-}
-
-OperatorType linear_weight_gradient() {
-  return with_weight({.name = "linear_weight_gradient",
-                      .precision = Precision::compute,
-                      .infer = infer_weight,
-                      .reference = weight_gradient,
-                      .samples = weight_samples,
-                      .flops = weight_flops,
-                      .factor = 1,
-                      .backward = true},
-                     2);
-}
-
-OperatorType linear_weight_bias_gradient() {
-  return with_weight({.name = "linear_weight_bias_gradient",
-                      .precision = Precision::compute,
-                      .infer = infer_weight_bias,
-                      .reference = weight_bias_gradient,
-                      .samples = weight_bias_samples,
-                      .flops = weight_flops,
-                      .factor = 1,
-                      .backward = true},
-                     2);
-}
-
-OperatorType sum_rows() {
-  return {.name = "sum_rows",
-          .precision = Precision::follow,
-          .infer = infer_sum,
-          .reference = sum,
-          .samples = sum_samples,
-          .flops = elements_of_first_input};
+Operators linear() {
+  return {{.name = "linear",
+           .precision = Precision::compute,
+           .infer = typed<infer_linear>,
+           .gradient = gradient<true>,
+           .reference = typed<linear_forward>,
+           .flops = flops,
+           .weight = {.index = 1}},
+          {.name = "matmul",
+           .precision = Precision::compute,
+           .infer = typed<infer_matmul>,
+           .gradient = gradient<false>,
+           .reference = typed<matmul_forward>,
+           .flops = flops},
+          {.name = "linear_weight_gradient",
+           .precision = Precision::compute,
+           .infer = typed<infer_weight>,
+           .reference = typed<weight_gradient>,
+           .flops = weight_flops,
+           .weight = {.index = 2, .factor = 1},
+           .traits = Trait::backward},
+          {.name = "linear_weight_bias_gradient",
+           .precision = Precision::compute,
+           .infer = typed<infer_weight_bias>,
+           .reference = typed<weight_bias_gradient>,
+           .flops = weight_flops,
+           .weight = {.index = 2, .factor = 1},
+           .traits = Trait::backward},
+          {.name = "sum_rows",
+           .precision = Precision::follow,
+           .infer = typed<infer_sum>,
+           .reference = typed<sum>,
+           .flops = elements_of_first_input}};
 }
 
 }  // namespace dpt::operators

@@ -66,35 +66,6 @@ void convolution_forward(const KernelArgs& args, const std::any& attrs) {
   relu(args.out[0]);
 }
 
-std::vector<Sample> samples_of(std::string_view product, std::string_view name) {
-  std::vector<Sample> out = op(product).samples();
-  for (Sample& s : out) s.query.op = name;
-  return out;
-}
-
-std::vector<Sample> linear_samples() { return samples_of("linear", "linear_relu"); }
-
-std::vector<Sample> mask_samples() {
-  std::vector<Sample> out = samples_of("linear", "linear_relu_mask");
-  for (Sample& s : out) s.query.out.push_back(mask_of(s.query.out[0]));
-  return out;
-}
-
-std::vector<Sample> gradient_samples() {
-  std::vector<Sample> out;
-  for (const Shape& x : {Shape{3, 5}, Shape{2, 3, 9}, Shape{17, 130}}) {
-    const TensorDesc y = f32(x), dy = f32(x.with(x.rank() - 1, 33));
-    out.push_back({{"matmul_relu_gradient",
-                    {dy, f32({33, x.back()}), y, mask_of(y)},
-                    {y},
-                    ReluMask{.depth = x.back(), .bias = false}},
-                   {{}, {}, {}, {0, 256}}});
-  }
-  return out;
-}
-
-std::vector<Sample> convolution_samples() { return samples_of("convolution", "convolution_relu"); }
-
 double linear_flops(std::span<const TensorDesc> in, std::span<const TensorDesc> out) {
   return op("linear").flops(in, out);
 }
@@ -109,44 +80,32 @@ double convolution_flops(std::span<const TensorDesc> in, std::span<const TensorD
 
 }  // namespace
 
-OperatorType linear_relu() {
-  return with_weight({.name = "linear_relu",
-                      .precision = Precision::compute,
-                      .infer = infer_linear,
-                      .reference = linear_forward,
-                      .samples = linear_samples,
-                      .flops = linear_flops},
-                     1);
-}
-
-OperatorType linear_relu_mask() {
-  return with_weight({.name = "linear_relu_mask",
-                      .precision = Precision::compute,
-                      .infer = infer_mask,
-                      .reference = mask_forward,
-                      .samples = mask_samples,
-                      .flops = linear_flops},
-                     1);
-}
-
-OperatorType matmul_relu_gradient() {
-  return {.name = "matmul_relu_gradient",
-          .precision = Precision::compute,
-          .infer = infer_gradient,
-          .reference = gradient_forward,
-          .samples = gradient_samples,
-          .flops = gradient_flops,
-          .backward = true};
-}
-
-OperatorType convolution_relu() {
-  return on_images({.name = "convolution_relu",
-                    .precision = Precision::compute,
-                    .infer = infer_convolution,
-                    .reference = convolution_forward,
-                    .samples = convolution_samples,
-                    .flops = convolution_flops},
-                   1);
+Operators product_relu() {
+  return {{.name = "linear_relu",
+           .precision = Precision::compute,
+           .infer = infer_linear,
+           .reference = linear_forward,
+           .flops = linear_flops,
+           .weight = {.index = 1}},
+          {.name = "linear_relu_mask",
+           .precision = Precision::compute,
+           .infer = infer_mask,
+           .reference = mask_forward,
+           .flops = linear_flops,
+           .weight = {.index = 1}},
+          {.name = "matmul_relu_gradient",
+           .precision = Precision::compute,
+           .infer = infer_gradient,
+           .reference = gradient_forward,
+           .flops = gradient_flops,
+           .traits = Trait::backward},
+          {.name = "convolution_relu",
+           .precision = Precision::compute,
+           .infer = infer_convolution,
+           .reference = convolution_forward,
+           .flops = convolution_flops,
+           .layouts = Layouts::images,
+           .weight = {.index = 1}}};
 }
 
 }  // namespace dpt::operators

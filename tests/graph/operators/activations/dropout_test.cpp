@@ -51,14 +51,14 @@ TEST_CASE("dropout with p = 0 is the identity, with p = 1 all zeros") {
 TEST_CASE("dropout's gradient keeps what dropout kept") {
   const Dropout attrs{.p = 0.5, .key = 3};
   const StepContext context{.seed = 1, .step = 2, .first_sample = 3};
-  const Numbers ones{f32({2, 70}), std::vector<double>(140, 1)};
+  const Given ones{f32({2, 70}), std::vector<double>(140, 1)};
   CHECK(run_op("dropout", {ones}, attrs, context) ==
         run_op("dropout_gradient", {ones}, attrs, context));
 }
 
 TEST_CASE("dropout of channels keeps whole channels, by the words of their numbers") {
   const StepContext context{.seed = 3, .step = 5, .first_sample = 11};
-  const Numbers x{f32({2, 40, 3}), std::vector<double>(240, 1)};
+  const Given x{f32({2, 40, 3}), std::vector<double>(240, 1)};
   const auto each = run_op("dropout", {{f32({2, 40}), std::vector<double>(80, 1)}},
                            Dropout{.p = 0.5, .key = 7}, context);
   const auto y = run_op("dropout", {x}, Dropout{.p = 0.5, .key = 7, .channels = true}, context);

@@ -5,7 +5,7 @@
 namespace dpt {
 
 TEST_CASE("glu and its gradient are torch's") {
-  const Numbers x{f64({1, 6}), {1, -2, 0.5, 3, -0.25, 4}}, ones{f64({1, 3}), {1, 1, 1}};
+  const Given x{f64({1, 6}), {1, -2, 0.5, 3, -0.25, 4}}, ones{f64({1, 3}), {1, 1, 1}};
   CHECK(close(run_op("glu", {x}, Glu{1}),
               {0.9525741268224334, -0.8756469982284039, 0.4910068950189542}));
   CHECK(close(run_op("glu_gradient", {ones, x}, Glu{1}),
@@ -15,7 +15,7 @@ TEST_CASE("glu and its gradient are torch's") {
 
 TEST_CASE("glu halves any dimension behind the batch") {
   // Channels [2, 3] and gates [0, 0] of two positions each: sigmoid(0) is 1 / 2.
-  const Numbers x{f64({1, 2, 2}), {2, 3, 0, 0}};
+  const Given x{f64({1, 2, 2}), {2, 3, 0, 0}};
   CHECK(close(run_op("glu", {x}, Glu{1}), {1, 1.5}));
   CHECK(close(run_op("glu", {x}, Glu{2}), {2 / (1 + std::exp(-3.0)), 0}));
 }

@@ -6,35 +6,34 @@
 namespace dpt {
 
 TEST_CASE("relu and its gradient are torch's") {
-  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
-  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
-  const Numbers y{f64({1, 8}), run_op("relu", {x})};
+  const Given x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
+  const Given ones{f64({1, 8}), std::vector<double>(8, 1)};
+  const Given y{f64({1, 8}), run_op("relu", {x})};
   CHECK(close(y.content, {0, 0, 0, 0, 0, 0.5, 3, 4.5}));
   CHECK(close(run_op("relu_gradient", {y, ones}), {0, 0, 0, 0, 0, 1, 1, 1}));
 }
 
 TEST_CASE("relu6 and its gradient are torch's") {
-  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 5, 7.5}};
-  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
-  const Numbers y{f64({1, 8}), run_op("relu6", {x})};
+  const Given x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 5, 7.5}};
+  const Given ones{f64({1, 8}), std::vector<double>(8, 1)};
+  const Given y{f64({1, 8}), run_op("relu6", {x})};
   CHECK(close(y.content, {0, 0, 0, 0, 0, 0.5, 5, 6}));
   CHECK(close(run_op("relu6_gradient", {y, ones}), {0, 0, 0, 0, 0, 1, 1, 0}));
 }
 
 TEST_CASE("leaky_relu and its gradient are torch's") {
-  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
-  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
-  const Numbers y{f64({1, 8}),
-                  run_op("leaky_relu", {x}, formula::LeakyRelu{.negative_slope = 0.2})};
+  const Given x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
+  const Given ones{f64({1, 8}), std::vector<double>(8, 1)};
+  const Given y{f64({1, 8}), run_op("leaky_relu", {x}, formula::LeakyRelu{.negative_slope = 0.2})};
   CHECK(close(y.content, {-0.7000000000000001, -0.6000000000000001, -0.2, -0.05, 0, 0.5, 3, 4.5}));
   CHECK(close(run_op("leaky_relu_gradient", {x, ones}, formula::LeakyRelu{.negative_slope = 0.2}),
               {0.2, 0.2, 0.2, 0.2, 0.2, 1, 1, 1}));
 }
 
 TEST_CASE("elu and its gradient are torch's") {
-  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
-  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
-  const Numbers y{f64({1, 8}), run_op("elu", {x}, formula::Elu{.alpha = 0.7})};
+  const Given x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
+  const Given ones{f64({1, 8}), std::vector<double>(8, 1)};
+  const Given y{f64({1, 8}), run_op("elu", {x}, formula::Elu{.alpha = 0.7})};
   CHECK(close(y.content, {-0.6788618316043771, -0.6651490521424952, -0.4424843911799903,
                           -0.1548394518500166, 0, 0.5, 3, 4.5}));
   CHECK(close(run_op("elu_gradient", {x, ones}, formula::Elu{.alpha = 0.7}),
@@ -43,9 +42,9 @@ TEST_CASE("elu and its gradient are torch's") {
 }
 
 TEST_CASE("selu and its gradient are torch's") {
-  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
-  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
-  const Numbers y{f64({1, 8}), run_op("selu", {x})};
+  const Given x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
+  const Given ones{f64({1, 8}), std::vector<double>(8, 1)};
+  const Given y{f64({1, 8}), run_op("selu", {x})};
   CHECK(close(y.content,
               {-1.705009340957283, -1.670568728767112, -1.111330737812563, -0.388890197478119, 0,
                0.5253504936777402, 3.152102962066441, 4.728154443099662}));
@@ -55,9 +54,9 @@ TEST_CASE("selu and its gradient are torch's") {
 }
 
 TEST_CASE("gelu is torch's exact one") {
-  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
-  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
-  const Numbers y{f64({1, 8}), run_op("gelu", {x})};
+  const Given x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
+  const Given ones{f64({1, 8}), std::vector<double>(8, 1)};
+  const Given y{f64({1, 8}), run_op("gelu", {x})};
   CHECK(close(y.content,
               {-0.0008142017766243903, -0.00404969409489031, -0.158655253931457,
                -0.1003234185792691, 0, 0.3457312306370066, 2.99595030590511, 4.499984710470939}));
@@ -67,9 +66,9 @@ TEST_CASE("gelu is torch's exact one") {
 }
 
 TEST_CASE("gelu with tanh is torch's approximation") {
-  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
-  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
-  const Numbers y{f64({1, 8}), run_op("gelu_tanh", {x})};
+  const Given x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
+  const Given ones{f64({1, 8}), std::vector<double>(8, 1)};
+  const Given y{f64({1, 8}), run_op("gelu_tanh", {x})};
   CHECK(close(y.content,
               {-0.0006161976553737403, -0.003637392081772994, -0.1588080093917232,
                -0.100324649298315, 0, 0.3457140098251439, 2.996362607918227, 4.499994863262588}));
@@ -79,9 +78,9 @@ TEST_CASE("gelu with tanh is torch's approximation") {
 }
 
 TEST_CASE("silu and its gradient are torch's") {
-  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
-  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
-  const Numbers y{f64({1, 8}), run_op("silu", {x})};
+  const Given x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
+  const Given ones{f64({1, 8}), std::vector<double>(8, 1)};
+  const Given y{f64({1, 8}), run_op("silu", {x})};
   CHECK(close(y.content,
               {-0.1025928076297471, -0.1422776195327004, -0.2689414213699951, -0.1094558747785505,
                0, 0.3112296656009273, 2.8577223804673, 4.450558758162331}));
@@ -91,9 +90,9 @@ TEST_CASE("silu and its gradient are torch's") {
 }
 
 TEST_CASE("sigmoid and its gradient are torch's") {
-  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
-  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
-  const Numbers y{f64({1, 8}), run_op("sigmoid", {x})};
+  const Given x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
+  const Given ones{f64({1, 8}), std::vector<double>(8, 1)};
+  const Given y{f64({1, 8}), run_op("sigmoid", {x})};
   CHECK(close(y.content,
               {0.02931223075135632, 0.04742587317756678, 0.2689414213699951, 0.4378234991142019,
                0.5, 0.6224593312018546, 0.9525741268224334, 0.9890130573694068}));
@@ -103,9 +102,9 @@ TEST_CASE("sigmoid and its gradient are torch's") {
 }
 
 TEST_CASE("tanh and its gradient are torch's") {
-  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
-  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
-  const Numbers y{f64({1, 8}), run_op("tanh", {x})};
+  const Given x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
+  const Given ones{f64({1, 8}), std::vector<double>(8, 1)};
+  const Given y{f64({1, 8}), run_op("tanh", {x})};
   CHECK(close(y.content,
               {-0.9981778976111987, -0.9950547536867305, -0.7615941559557649, -0.2449186624037091,
                0, 0.4621171572600098, 0.9950547536867305, 0.9997532108480275}));
@@ -115,10 +114,9 @@ TEST_CASE("tanh and its gradient are torch's") {
 }
 
 TEST_CASE("softplus and its gradient are torch's") {
-  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
-  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
-  const Numbers y{f64({1, 8}),
-                  run_op("softplus", {x}, formula::Softplus{.beta = 2, .threshold = 3})};
+  const Given x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
+  const Given ones{f64({1, 8}), std::vector<double>(8, 1)};
+  const Given y{f64({1, 8}), run_op("softplus", {x}, formula::Softplus{.beta = 2, .threshold = 3})};
   CHECK(close(y.content, {0.0004557332268871224, 0.001237842568865225, 0.06346400552148625,
                           0.2370384920900533, 0.3465735902799726, 0.6566308437591114, 3, 4.5}));
   CHECK(close(run_op("softplus_gradient", {x, ones}, formula::Softplus{.beta = 2, .threshold = 3}),
@@ -127,9 +125,9 @@ TEST_CASE("softplus and its gradient are torch's") {
 }
 
 TEST_CASE("hardswish and its gradient are torch's") {
-  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
-  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
-  const Numbers y{f64({1, 8}), run_op("hardswish", {x})};
+  const Given x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
+  const Given ones{f64({1, 8}), std::vector<double>(8, 1)};
+  const Given y{f64({1, 8}), run_op("hardswish", {x})};
   CHECK(close(y.content,
               {0, 0, -0.3333333333333333, -0.1145833333333333, 0, 0.2916666666666667, 3, 4.5}));
   CHECK(close(run_op("hardswish_gradient", {x, ones}),
@@ -137,8 +135,8 @@ TEST_CASE("hardswish and its gradient are torch's") {
 }
 
 TEST_CASE("mish and its gradient are torch's") {
-  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
-  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
+  const Given x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
+  const Given ones{f64({1, 8}), std::vector<double>(8, 1)};
   CHECK(close(run_op("mish", {x}),
               {-0.1040957544863712, -0.1456474612756246, -0.3034014613741089, -0.129926963679141, 0,
                0.3752452113048951, 2.986535004967958, 4.498913714953316}));
@@ -148,18 +146,18 @@ TEST_CASE("mish and its gradient are torch's") {
 }
 
 TEST_CASE("hardtanh and its gradient are torch's") {
-  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
-  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
+  const Given x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
+  const Given ones{f64({1, 8}), std::vector<double>(8, 1)};
   const formula::Hardtanh given{.min_val = -0.5, .max_val = 2};
-  const Numbers y{f64({1, 8}), run_op("hardtanh", {x}, given)};
+  const Given y{f64({1, 8}), run_op("hardtanh", {x}, given)};
   CHECK(close(y.content, {-0.5, -0.5, -0.5, -0.25, 0, 0.5, 2, 2}));
   CHECK(close(run_op("hardtanh_gradient", {y, ones}, given), {0, 0, 0, 1, 1, 1, 0, 0}));
   CHECK(close(run_op("hardtanh", {x}), {-1, -1, -1, -0.25, 0, 0.5, 1, 1}));
 }
 
 TEST_CASE("hardsigmoid and its gradient are torch's, whose 1 / 6 is a float") {
-  const Numbers x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
-  const Numbers ones{f64({1, 8}), std::vector<double>(8, 1)};
+  const Given x{f64({1, 8}), {-3.5, -3, -1, -0.25, 0, 0.5, 3, 4.5}};
+  const Given ones{f64({1, 8}), std::vector<double>(8, 1)};
   CHECK(close(run_op("hardsigmoid", {x}),
               {0, 0, 0.3333333333333333, 0.4583333333333333, 0.5, 0.5833333333333334, 1, 1}));
   CHECK(close(run_op("hardsigmoid_gradient", {x, ones}),

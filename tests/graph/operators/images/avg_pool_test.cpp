@@ -5,7 +5,7 @@
 namespace dpt {
 
 TEST_CASE("avg_pool divides by the window, with or without its padding, or by what is asked for") {
-  const Numbers x{f32({1, 1, 4}), {1, 2, 3, 4}};
+  const Given x{f32({1, 1, 4}), {1, 2, 3, 4}};
   const Window w{.kernel = {1, 2}, .stride = {1, 2}, .before = {0, 1}, .behind = {0, 1}};
   CHECK(run_op("avg_pool", {x}, Pool{w}) == std::vector<double>{0.5, 2.5, 2});
   CHECK(run_op("avg_pool", {x}, Pool{.window = w, .count_include_pad = false}) ==
@@ -15,7 +15,7 @@ TEST_CASE("avg_pool divides by the window, with or without its padding, or by wh
 }
 
 TEST_CASE("what ceil_mode adds beyond the padding is not counted") {
-  const Numbers x{f32({1, 1, 5}), {1, 2, 3, 4, 5}};
+  const Given x{f32({1, 1, 5}), {1, 2, 3, 4, 5}};
   CHECK(run_op("avg_pool", {x}, Pool{{.kernel = {1, 2}, .stride = {1, 2}}, true}) ==
         std::vector<double>{1.5, 3.5, 5});
 }

@@ -5,7 +5,7 @@
 namespace dpt {
 
 TEST_CASE("max_pool gives the largest of each window and where it lies in its plane") {
-  const Numbers x{f32({1, 1, 3, 4}), {1, 2, 9, 9, 5, 5, 0, 9, -1, -2, -3, -4}};
+  const Given x{f32({1, 1, 3, 4}), {1, 2, 9, 9, 5, 5, 0, 9, -1, -2, -3, -4}};
   const Pool s{{.kernel = {2, 2}, .stride = {1, 2}}};
   CHECK(run_op("max_pool", {x}, s) == std::vector<double>{5, 9, 5, 9});
   CHECK(run_op("max_pool", {x}, s, {}, 1) == std::vector<double>{4, 2, 4, 7});
@@ -20,11 +20,11 @@ TEST_CASE("padding is never the largest, and nan always is") {
 }
 
 TEST_CASE("max_pool_bytes gives where the largest lies in its window") {
-  const Numbers x{f32({1, 1, 3, 4}), {1, 2, 9, 9, 5, 5, 0, 9, -1, -2, -3, -4}};
+  const Given x{f32({1, 1, 3, 4}), {1, 2, 9, 9, 5, 5, 0, 9, -1, -2, -3, -4}};
   const Pool s{{.kernel = {2, 2}, .stride = {1, 2}, .before = {0, 1}}};
   CHECK(run_op("max_pool_bytes", {x}, s) == std::vector<double>{5, 9, 5, 5});
   CHECK(run_op("max_pool_bytes", {x}, s, {}, 1) == std::vector<double>{3, 1, 1, 0});
-  const Numbers dy{f32({1, 1, 1, 2}), {1, 2}}, indices{{DType::u8, {1, 1, 1, 2}}, {3, 0}};
+  const Given dy{f32({1, 1, 1, 2}), {1, 2}}, indices{{DType::u8, {1, 1, 1, 2}}, {3, 0}};
   Pool back = s;
   back.extents = {2, 3};
   CHECK(run_op("max_pool_bytes_gradient", {dy, indices}, back) ==
@@ -32,7 +32,7 @@ TEST_CASE("max_pool_bytes gives where the largest lies in its window") {
 }
 
 TEST_CASE("max_pool's gradient goes to the index, once for each window") {
-  const Numbers dy{f32({1, 1, 1, 3}), {1, 2, 4}}, indices{i32({1, 1, 1, 3}), {1, 1, 3}};
+  const Given dy{f32({1, 1, 1, 3}), {1, 2, 4}}, indices{i32({1, 1, 1, 3}), {1, 1, 3}};
   CHECK(run_op("max_pool_gradient", {dy, indices}, Pool{.extents = {2, 2}}) ==
         std::vector<double>{0, 3, 0, 4});
 }

@@ -12,8 +12,8 @@ TEST_CASE("pad_inside has torch's elements and gradients") {
   const Row rows[] = {{Pad::Mode::reflect, {3, 2, 1, 2, 3, 4, 3, 2, 1}, {12, 14, 13, 6}},
                       {Pad::Mode::replicate, {1, 1, 1, 2, 3, 4, 4, 4, 4}, {6, 4, 5, 30}},
                       {Pad::Mode::circular, {3, 4, 1, 2, 3, 4, 1, 2, 3}, {10, 12, 15, 8}}};
-  const Numbers x{f32({1, 1, 4}), {1, 2, 3, 4}};
-  const Numbers dy{f32({1, 1, 9}), {1, 2, 3, 4, 5, 6, 7, 8, 9}};
+  const Given x{f32({1, 1, 4}), {1, 2, 3, 4}};
+  const Given dy{f32({1, 1, 9}), {1, 2, 3, 4, 5, 6, 7, 8, 9}};
   for (const Row& row : rows) {
     const Pad pad{.before = {0, 0, 2}, .behind = {0, 0, 3}, .mode = row.mode};
     CHECK(run_op("pad_inside", {x}, pad) == row.y);

@@ -5,7 +5,7 @@
 namespace dpt {
 
 TEST_CASE("upsample_bilinear has torch's numbers") {
-  const Numbers x{f64({1, 1, 2, 3}), {1, 2, 3, 4, 5, 6}};
+  const Given x{f64({1, 1, 2, 3}), {1, 2, 3, 4, 5, 6}};
   CHECK(close(run_op("upsample_bilinear", {x}, Resize{{4, 6}, {2, 2}}),
               {1.0,  1.25, 1.75, 2.25, 2.75, 3.0,  1.75, 2.0,  2.5,  3.0,  3.5,  3.75,
                3.25, 3.5,  4.0,  4.5,  5.0,  5.25, 4.0,  4.25, 4.75, 5.25, 5.75, 6.0}));

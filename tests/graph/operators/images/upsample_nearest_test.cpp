@@ -5,7 +5,7 @@
 namespace dpt {
 
 TEST_CASE("upsample_nearest repeats elements, and takes torch's float32 for their places") {
-  const Numbers x{f32({1, 1, 2, 2}), {1, 2, 3, 4}};
+  const Given x{f32({1, 1, 2, 2}), {1, 2, 3, 4}};
   CHECK(run_op("upsample_nearest", {x}, Resize{{2, 4}}) ==
         std::vector<double>{1, 1, 2, 2, 3, 3, 4, 4});
   CHECK(run_op("upsample_nearest", {{f32({1, 1, 3}), {1, 2, 3}}}, Resize{{1, 5}}) ==

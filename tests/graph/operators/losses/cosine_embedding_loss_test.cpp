@@ -8,7 +8,7 @@ namespace dpt {
 
 TEST_CASE("cosine_embedding_loss makes vectors alike, or unlike") {
   // Cosines 0.6 and 0.8.
-  const std::vector<Numbers> in = {
+  const std::vector<Given> in = {
       {f64({2, 2, 2}), {1, 0, 3, 4, 0, 2, 3, 4}}, {f64({2, 1}), {1, -1}}, {f64({1}), {1}}};
   CHECK(close(run_op("cosine_embedding_loss", in, CosineEmbedding{.margin = 0.5}), {0.4 + 0.3},
               1e-12));

@@ -13,14 +13,13 @@ TEST_CASE("count_correct takes torch's argmax: the first nan, else the first of 
 }
 
 TEST_CASE("count_correct passes over places whose class is ignored") {
-  const std::vector<Numbers> in = {{f32({4, 2}), {1, 2, 2, 1, 1, 2, 2, 1}},
-                                   {i32({4}), {1, 0, 0, 1}}};
+  const std::vector<Given> in = {{f32({4, 2}), {1, 2, 2, 1, 1, 2, 2, 1}}, {i32({4}), {1, 0, 0, 1}}};
   CHECK(run_op("count_correct", in, CountCorrect{}) == std::vector<double>{2});
   CHECK(run_op("count_correct", in, CountCorrect{.ignore_index = 1}) == std::vector<double>{1});
 }
 
 TEST_CASE("count_correct goes along the extent of the classes") {
-  const std::vector<Numbers> in = {{f32({1, 2, 2}), {1, 2, 4, 3}}, {i32({1, 2}), {1, 0}}};
+  const std::vector<Given> in = {{f32({1, 2, 2}), {1, 2, 4, 3}}, {i32({1, 2}), {1, 0}}};
   CHECK(run_op("count_correct", in, CountCorrect{1}) == std::vector<double>{1});
   CHECK(run_op("count_correct", in, CountCorrect{2}) == std::vector<double>{2});
 }

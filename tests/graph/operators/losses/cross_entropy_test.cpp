@@ -5,10 +5,10 @@
 namespace dpt {
 
 TEST_CASE("cross_entropy is torch's with weight and smoothing") {
-  const std::vector<Numbers> in = {{f64({2, 3}), {1, 2, -1, 0.5, 0, 3}},
-                                   {i32({2}), {2, 1}},
-                                   {f64({1}), {1}},
-                                   {f64({3}), {1, 2, 0.5}}};
+  const std::vector<Given> in = {{f64({2, 3}), {1, 2, -1, 0.5, 0, 3}},
+                                 {i32({2}), {2, 1}},
+                                 {f64({1}), {1}},
+                                 {f64({3}), {1, 2, 0.5}}};
   CHECK(close(run_op("cross_entropy", in, CrossEntropy{.label_smoothing = 0.1}),
               {7.551863426376593}));
   CHECK(close(run_op("cross_entropy_gradient", in, CrossEntropy{.label_smoothing = 0.1}),
@@ -17,7 +17,7 @@ TEST_CASE("cross_entropy is torch's with weight and smoothing") {
 }
 
 TEST_CASE("cross_entropy leaves ignored targets out") {
-  const std::vector<Numbers> in = {
+  const std::vector<Given> in = {
       {f64({2, 3}), {1, 2, -1, 0.5, 0, 3}}, {i32({2}), {-100, 1}}, {f64({1}), {1}}};
   CHECK(close(run_op("cross_entropy", in, CrossEntropy{}), {3.1238729583693674}));
   CHECK(close(run_op("cross_entropy_gradient", in, CrossEntropy{}),
@@ -25,9 +25,9 @@ TEST_CASE("cross_entropy leaves ignored targets out") {
 }
 
 TEST_CASE("cross_entropy takes probabilities") {
-  const std::vector<Numbers> in = {{f64({2, 3}), {1, 2, -1, 0.5, 0, 3}},
-                                   {f64({2, 3}), {0.2, 0.3, 0.5, 0, 1, 0}},
-                                   {f64({1}), {2}}};
+  const std::vector<Given> in = {{f64({2, 3}), {1, 2, -1, 0.5, 0, 3}},
+                                 {f64({2, 3}), {0.2, 0.3, 0.5, 0, 1, 0}},
+                                 {f64({1}), {2}}};
   CHECK(close(run_op("cross_entropy", in, CrossEntropy{.label_smoothing = 0.2}),
               {2.4331092542354433}));
   CHECK(close(run_op("cross_entropy_gradient", in, CrossEntropy{.label_smoothing = 0.2}),
@@ -36,7 +36,7 @@ TEST_CASE("cross_entropy takes probabilities") {
 }
 
 TEST_CASE("cross_entropy with all targets ignored is torch's nan, with a gradient of zeros") {
-  const std::vector<Numbers> in = {{f64({1, 3}), {1, 2, 3}}, {i32({1}), {-100}}, {f64({1}), {0}}};
+  const std::vector<Given> in = {{f64({1, 3}), {1, 2, 3}}, {i32({1}), {-100}}, {f64({1}), {0}}};
   CHECK(std::isnan(run_op("cross_entropy", in, CrossEntropy{})[0]));
   CHECK(run_op("cross_entropy_gradient", in, CrossEntropy{}) == std::vector<double>{0, 0, 0});
 }

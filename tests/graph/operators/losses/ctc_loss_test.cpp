@@ -10,8 +10,8 @@ namespace dpt {
 namespace {
 
 // Two times and the classes blank, 1 and 2, with probabilities 0.5, 0.3, 0.2 and 0.1, 0.6, 0.3.
-Numbers scores(double shift = 0) {
-  Numbers out{f64({1, 2, 3}), {}};
+Given scores(double shift = 0) {
+  Given out{f64({1, 2, 3}), {}};
   for (const double p : {0.5, 0.3, 0.2, 0.1, 0.6, 0.3}) out.content.push_back(std::log(p) + shift);
   return out;
 }
@@ -36,7 +36,7 @@ TEST_CASE("ctc_loss sums the probabilities of all alignments") {
 TEST_CASE("ctc_loss without an alignment is infinite, or 0") {
   CHECK(loss_of({1, 1}, Ctc{}) == std::numeric_limits<double>::infinity());
   CHECK(loss_of({1, 1}, Ctc{.zero_infinity = true}) == 0);
-  const Numbers labels{i32({1, 2}), {1, 1}}, one{f64({1}), {1}};
+  const Given labels{i32({1, 2}), {1, 1}}, one{f64({1}), {1}};
   CHECK(run_op("ctc_loss_gradient", {scores(), labels, one}, Ctc{.zero_infinity = true}) ==
         std::vector<double>(6, 0));
 }

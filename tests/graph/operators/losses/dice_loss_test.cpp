@@ -5,7 +5,7 @@
 namespace dpt {
 
 TEST_CASE("dice_loss compares areas, channel by channel") {
-  const std::vector<Numbers> in = {
+  const std::vector<Given> in = {
       {f64({1, 2, 2}), {1, 0.5, 0, 0}}, {f64({1, 2, 2}), {1, 0, 0, 1}}, {f64({1}), {1}}};
   const Dice s{.smooth = 1};
   // Channel 0: both 1, all 2.5; channel 1: both 0, all 1.
@@ -17,10 +17,10 @@ TEST_CASE("dice_loss compares areas, channel by channel") {
 }
 
 TEST_CASE("dice_loss takes classes for a row of ones in their channel") {
-  const std::vector<Numbers> hot = {{f64({2, 2, 2}), {0.9, 0.2, 0.1, 0.8, 0.5, 0.5, 0.5, 0.5}},
-                                    {f64({2, 2, 2}), {1, 0, 0, 1, 0, 0, 1, 1}},
-                                    {f64({1}), {2}}};
-  const std::vector<Numbers> classes = {hot[0], {i32({2, 2}), {0, 1, 1, 1}}, hot[2]};
+  const std::vector<Given> hot = {{f64({2, 2, 2}), {0.9, 0.2, 0.1, 0.8, 0.5, 0.5, 0.5, 0.5}},
+                                  {f64({2, 2, 2}), {1, 0, 0, 1, 0, 0, 1, 1}},
+                                  {f64({1}), {2}}};
+  const std::vector<Given> classes = {hot[0], {i32({2, 2}), {0, 1, 1, 1}}, hot[2]};
   for (const char* name : {"dice_loss", "dice_loss_gradient"})
     CHECK(run_op(name, classes, Dice{}) == run_op(name, hot, Dice{}));
 }

@@ -9,13 +9,13 @@ namespace dpt {
 
 TEST_CASE("gaussian_nll_loss is the negative log-likelihood of normal distributions") {
   // Two samples: means 1 and 0, variances 4 and 0.25, targets 3 and 0.
-  const std::vector<Numbers> in = {
+  const std::vector<Given> in = {
       {f64({2, 2}), {1, 4, 0, 0.25}}, {f64({2, 1}), {3, 0}}, {f64({1}), {2}}};
   CHECK(close(run_op("gaussian_nll_loss", in, formula::GaussianNll{}),
               {(std::log(4) + 1 + std::log(0.25)) / 2 / 2}));
   CHECK(close(run_op("gaussian_nll_loss_gradient", in, formula::GaussianNll{}), {-0.25, 0, 0, 1}));
   // The same variances by their logarithms; their slopes are multiplied by the variances.
-  const std::vector<Numbers> logarithms = {
+  const std::vector<Given> logarithms = {
       {f64({2, 2}), {1, std::log(4), 0, std::log(0.25)}}, in[1], in[2]};
   CHECK(close(
       run_op("gaussian_nll_loss_gradient", logarithms, formula::GaussianNll{.log_variance = true}),

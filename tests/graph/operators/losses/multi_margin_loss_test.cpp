@@ -7,7 +7,7 @@
 namespace dpt {
 
 TEST_CASE("multi_margin_loss is torch's") {
-  const std::vector<Numbers> in = {
+  const std::vector<Given> in = {
       {f64({2, 3}), {1, 0.5, -2, 0, 0, 3}}, {i32({2}), {0, 1}}, {f64({1}), {2}}};
   // Distances above 0: 0.5; 1 and 4.
   CHECK(close(run_op("multi_margin_loss", in, MultiMargin{}), {(0.5 + 1 + 4) / 3 / 2}));
@@ -20,16 +20,16 @@ TEST_CASE("multi_margin_loss is torch's") {
 }
 
 TEST_CASE("multi_margin_loss: the weight of the target's class multiplies a sample") {
-  const std::vector<Numbers> in = {
+  const std::vector<Given> in = {
       {f64({2, 2}), {0, 0, 0, 0}}, {i32({2}), {0, 1}}, {f64({1}), {1}}, {f64({2}), {3, 0.5}}};
   CHECK(close(run_op("multi_margin_loss", in, MultiMargin{}), {(3 + 0.5) / 2}));
   CHECK(close(run_op("multi_margin_loss_gradient", in, MultiMargin{}), {-1.5, 1.5, 0.25, -0.25}));
 }
 
 TEST_CASE("multi_margin_loss: a distance of 0 and a single class cost nothing") {
-  const std::vector<Numbers> at_margin = {{f64({1, 2}), {1, 0}}, {i32({1}), {0}}, {f64({1}), {1}}};
+  const std::vector<Given> at_margin = {{f64({1, 2}), {1, 0}}, {i32({1}), {0}}, {f64({1}), {1}}};
   CHECK(close(run_op("multi_margin_loss_gradient", at_margin, MultiMargin{}), {0, 0}));
-  const std::vector<Numbers> single = {{f64({1, 1}), {5}}, {i32({1}), {0}}, {f64({1}), {1}}};
+  const std::vector<Given> single = {{f64({1, 1}), {5}}, {i32({1}), {0}}, {f64({1}), {1}}};
   CHECK(close(run_op("multi_margin_loss", single, MultiMargin{}), {0}));
 }
 

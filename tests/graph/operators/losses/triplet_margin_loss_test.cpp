@@ -8,7 +8,7 @@ namespace dpt {
 
 TEST_CASE("triplet_margin_loss compares distances") {
   // Anchor 0, positive at distance 5, negative at distance 4.
-  const std::vector<Numbers> in = {{f64({1, 3, 2}), {0, 0, 3, 4, 0, 4}}, {f64({1}), {1}}};
+  const std::vector<Given> in = {{f64({1, 3, 2}), {0, 0, 3, 4, 0, 4}}, {f64({1}), {1}}};
   const TripletMargin s{.margin = 1, .eps = 0};
   CHECK(close(run_op("triplet_margin_loss", in, s), {5 - 4 + 1.0}));
   CHECK(close(run_op("triplet_margin_loss_gradient", in, s), {-0.6, 0.2, 0.6, 0.8, 0, -1}));
@@ -17,7 +17,7 @@ TEST_CASE("triplet_margin_loss compares distances") {
   CHECK(close(run_op("triplet_margin_loss", in, swap), {5 - 3 + 1.0}));
   CHECK(close(run_op("triplet_margin_loss_gradient", in, swap), {-0.6, -0.8, -0.4, 0.8, 1, 0}));
   const TripletMargin far{.margin = 0.5, .eps = 0};
-  const std::vector<Numbers> apart = {{f64({1, 3, 2}), {0, 0, 0, 1, 3, 4}}, {f64({1}), {1}}};
+  const std::vector<Given> apart = {{f64({1, 3, 2}), {0, 0, 0, 1, 3, 4}}, {f64({1}), {1}}};
   CHECK(close(run_op("triplet_margin_loss", apart, far), {0}));
   CHECK(close(run_op("triplet_margin_loss_gradient", apart, far), {0, 0, 0, 0, 0, 0}));
 }

@@ -10,7 +10,7 @@ TEST_CASE("embedding gives the rows that indices name") {
 }
 
 TEST_CASE("embedding's gradient sums over the uses of a row and leaves the padding row alone") {
-  const std::vector<Numbers> in = {{f32({3, 2}), {1, 2, 3, 4, 5, 6}}, {i32({3}), {2, 0, 2}}};
+  const std::vector<Given> in = {{f32({3, 2}), {1, 2, 3, 4, 5, 6}}, {i32({3}), {2, 0, 2}}};
   CHECK(run_op("embedding_gradient", in, Embedding{.rows = 3}) ==
         std::vector<double>{3, 4, 0, 0, 6, 8});
   CHECK(run_op("embedding_gradient", in, Embedding{.padding_idx = 2, .rows = 3}) ==

@@ -16,7 +16,7 @@ TEST_CASE("masked refuses a mask of another shape") {
 }
 
 TEST_CASE("masked_channels has one number for each channel") {
-  const Numbers x{f32({1, 2, 3}), {1, 2, 3, 4, 5, 6}}, mask{f32({1, 2}), {0, 1}};
+  const Given x{f32({1, 2, 3}), {1, 2, 3, 4, 5, 6}}, mask{f32({1, 2}), {0, 1}};
   CHECK(run_op("masked_channels", {x, mask}, Masked{.scale = 2}) ==
         std::vector<double>{0, 0, 0, 8, 10, 12});
   CHECK(refusal("masked_channels", {f32({1, 2, 3}), f32({1, 3})}) ==

@@ -5,7 +5,7 @@
 namespace dpt {
 
 TEST_CASE("pad puts a value around, and cuts off where it is negative") {
-  const Numbers x{f32({1, 2, 2}), {1, 2, 3, 4}};
+  const Given x{f32({1, 2, 2}), {1, 2, 3, 4}};
   CHECK(run_op("pad", {x}, Pad{{0, 0, 1}, {0, 0, 1}, 9}) ==
         std::vector<double>{9, 1, 2, 9, 9, 3, 4, 9});
   CHECK(run_op("pad", {x}, Pad{{0, -1, 1}, {0, 0, -1}}) == std::vector<double>{0, 3});

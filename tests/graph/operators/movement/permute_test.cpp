@@ -5,7 +5,7 @@
 namespace dpt {
 
 TEST_CASE("permute exchanges dimensions behind the batch") {
-  const Numbers x{f32({1, 2, 3}), {1, 2, 3, 4, 5, 6}};
+  const Given x{f32({1, 2, 3}), {1, 2, 3, 4, 5, 6}};
   CHECK(run_op("permute", {x}, Permute{{0, 2, 1}}) == std::vector<double>{1, 4, 2, 5, 3, 6});
   CHECK(run_op("permute", {{f32({1, 2, 1, 3}), {1, 2, 3, 4, 5, 6}}}, Permute{{0, 3, 1, 2}}) ==
         std::vector<double>{1, 4, 2, 5, 3, 6});

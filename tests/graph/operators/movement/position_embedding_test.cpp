@@ -5,7 +5,7 @@
 namespace dpt {
 
 TEST_CASE("position_embedding adds the rows of the places to each sample") {
-  const Numbers x{f32({2, 2, 2}), {1, 2, 3, 4, 5, 6, 7, 8}};
+  const Given x{f32({2, 2, 2}), {1, 2, 3, 4, 5, 6, 7, 8}};
   CHECK(run_op("position_embedding", {x, {f32({3, 2}), {10, 20, 30, 40, 50, 60}}}) ==
         std::vector<double>{11, 22, 33, 44, 15, 26, 37, 48});
   CHECK(run_op("position_embedding_gradient", {x}, PositionEmbedding{3}) ==

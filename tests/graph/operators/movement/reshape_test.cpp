@@ -5,7 +5,7 @@
 namespace dpt {
 
 TEST_CASE("reshape keeps elements and their order, as a view") {
-  CHECK(op("reshape").view);
+  CHECK(op("reshape").is(Trait::view));
   CHECK(run_op("reshape", {{f32({2, 3}), {1, 2, 3, 4, 5, 6}}}, Reshape{{3, 2}}) ==
         std::vector<double>{1, 2, 3, 4, 5, 6});
 }

@@ -8,11 +8,11 @@ namespace {
 const BatchNorm kWithRelu{.relu = true}, kWithAdd{.add = true, .relu = true};
 
 // With moments: two channels of two samples, mean 1 and 2, rstd 2 and 0.5.
-const Numbers kImage{f64({2, 2}), {1.5, 1, 0.5, 4}}, kGiven{f64({4}), {1, 2, 2, 0.5}};
+const Given kImage{f64({2, 2}), {1.5, 1, 0.5, 4}}, kGiven{f64({4}), {1, 2, 2, 0.5}};
 
 // Without: two channels of two samples with means 1 and 4, variances 0.25
 // and 1.
-const Numbers kBatch{f64({2, 2}), {0.5, 3, 1.5, 5}};
+const Given kBatch{f64({2, 2}), {0.5, 3, 1.5, 5}};
 BatchNorm in_training(BatchNorm s = {}) {
   s.eps = 0;
   s.momentum = 0.5;
@@ -48,7 +48,7 @@ TEST_CASE(
     "and gives them") {
   CHECK(run_op("batch_norm", {kBatch}, in_training()) == std::vector<double>{-1, -1, 1, 1});
   CHECK(run_op("batch_norm", {kBatch}, in_training(), {}, 1) == std::vector<double>{1, 4, 2, 1});
-  const Numbers w{f64({2}), {3, 2}}, b{f64({2}), {1, -1}};
+  const Given w{f64({2}), {3, 2}}, b{f64({2}), {1, -1}};
   CHECK(run_op("batch_norm", {kBatch, w, b}, in_training(kWithRelu)) ==
         std::vector<double>{0, 0, 4, 1});
   CHECK(run_op("batch_norm", {kBatch, {f64({2, 2}), {3, 3, -5, 1}}, w, b}, in_training(kWithAdd)) ==
@@ -58,12 +58,12 @@ TEST_CASE(
 TEST_CASE(
     "batch_norm in training moves the running statistics, the variance "
     "unbiased") {
-  const std::vector<Numbers> in = {kBatch,
-                                   {f64({2}), {3, 2}},
-                                   {f64({2}), {1, -1}},
-                                   {f64({2}), {3, 0}},
-                                   {f64({2}), {1, 4}},
-                                   {{DType::i64, {}}, {7}}};
+  const std::vector<Given> in = {kBatch,
+                                 {f64({2}), {3, 2}},
+                                 {f64({2}), {1, -1}},
+                                 {f64({2}), {3, 0}},
+                                 {f64({2}), {1, 4}},
+                                 {{DType::i64, {}}, {7}}};
   CHECK(run_op("batch_norm", in, in_training(), {}, 2) == std::vector<double>{2, 2});
   CHECK(run_op("batch_norm", in, in_training(), {}, 3) == std::vector<double>{0.75, 3});
   CHECK(run_op("batch_norm", in, in_training(), {}, 4) == std::vector<double>{8});

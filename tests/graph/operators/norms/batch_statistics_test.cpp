@@ -17,13 +17,13 @@ TEST_CASE("moments are the mean and the inverse of the biased deviation") {
 }
 
 TEST_CASE("running statistics take their part of the new batch, the variance without bias") {
-  const std::vector<Numbers> in = {
+  const std::vector<Given> in = {
       {f64({3}), {6, 14, 3}}, {f64({1}), {1}}, {f64({1}), {2}}, {{DType::i64, {}}, {3}}};
   CHECK(close(run_op("update_running", in, BatchNorm{.momentum = 0.25}), {0.75 + 0.5}));
   CHECK(close(run_op("update_running", in, BatchNorm{.momentum = 0.25}, {}, 1), {1.5 + 0.25}));
   CHECK(run_op("update_running", in, BatchNorm{}, {}, 2) == std::vector<double>{4});
   CHECK(close(run_op("update_running", in, BatchNorm{.momentum = -1}), {0.75 + 0.5}));
-  const std::vector<Numbers> one = {{f64({3}), {5, 25, 1}}, in[1], in[2], in[3]};
+  const std::vector<Given> one = {{f64({3}), {5, 25, 1}}, in[1], in[2], in[3]};
   CHECK(run_op("update_running", one, BatchNorm{}, {}, 1) == std::vector<double>{2});
 }
 

@@ -5,7 +5,7 @@
 namespace dpt {
 
 TEST_CASE("layer_norm is torch's and gives each row's mean and reciprocal deviation") {
-  const std::vector<Numbers> in = {
+  const std::vector<Given> in = {
       {f64({1, 4}), {1, 2, 4, 9}}, {f64({4}), {1, 2, 1, -1}}, {f64({4}), {0, 0, 1, 0.5}}};
   const RowNorm attrs{.dims = 1, .eps = 1e-5};
   const double rstd = 1 / std::sqrt(9.5 + 1e-5);
@@ -22,12 +22,12 @@ TEST_CASE("layer_norm names what does not fit") {
 }
 
 TEST_CASE("rms_norm and its gradients are torch's") {
-  const Numbers x{f64({1, 4}), {1, -2, 0.5, 3}}, w{f64({4}), {1, 2, 3, 4}},
+  const Given x{f64({1, 4}), {1, -2, 0.5, 3}}, w{f64({4}), {1, 2, 3, 4}},
       dy{f64({1, 4}), {1, -1, 2, 0.5}};
   const RowNorm attrs{.center = false, .eps = 0.1};
   CHECK(close(run_op("rms_norm", {x, w}, attrs),
               {0.5225299442731641, -2.0901197770926565, 0.7837949164097462, 6.2703593312779695}));
-  const Numbers rstd{f64({1}), run_op("rms_norm", {x, w}, attrs, {}, 1)};
+  const Given rstd{f64({1}), run_op("rms_norm", {x, w}, attrs, {}, 1)};
   CHECK(close(run_op("rms_norm_input_gradient", {dy, x, rstd, w}, attrs),
               {0.02318392244215406, -0.04636784488430812, 2.88550665472348, -0.45297817694670206}));
   CHECK(close(run_op("rms_norm_weight_gradient", {dy, x, rstd}, attrs),
@@ -42,7 +42,7 @@ TEST_CASE("rms_norm refuses dimensions that are not there") {
 }
 
 TEST_CASE("group_norm normalises each group of channels of each sample") {
-  const std::vector<Numbers> in = {
+  const std::vector<Given> in = {
       {f64({1, 2, 2}), {1, 2, 4, 9}}, {f64({2}), {1, 2}}, {f64({2}), {0, 1}}};
   const double rstd = 1 / std::sqrt(9.5 + 1e-5);
   CHECK(close(run_op("group_norm", in, RowNorm{.groups = 1}),

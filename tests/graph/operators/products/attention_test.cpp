@@ -8,8 +8,8 @@ namespace dpt {
 namespace {
 
 // Two heads of two columns at three positions: sin(0.7 i); dy: cos(0.3 i).
-Numbers waves(Shape s, double frequency, double (*wave)(double)) {
-  Numbers n{f64(s), {}};
+Given waves(Shape s, double frequency, double (*wave)(double)) {
+  Given n{f64(s), {}};
   for (int64_t i = 0; i < s.elements(); ++i)
     n.content.push_back(wave(static_cast<double>(i) * frequency));
   return n;
@@ -82,20 +82,20 @@ const Expected kTorch[] = {
 }  // namespace
 
 TEST_CASE("attention and its gradient are torch's") {
-  const Numbers qkv = waves({1, 3, 12}, 0.7, std::sin), dy = waves({1, 3, 4}, 0.3, std::cos);
+  const Given qkv = waves({1, 3, 12}, 0.7, std::sin), dy = waves({1, 3, 4}, 0.3, std::cos);
   for (const Expected& e : kTorch) {
     CAPTURE(e.causal);
     const Attention attrs{.heads = 2, .causal = e.causal};
     CHECK(close(run_op("attention", {qkv}, attrs), e.y));
     CHECK(close(run_op("attention", {qkv}, attrs, {}, 1), e.logsumexp));
-    const std::vector<Numbers> in = {dy, qkv, {f64({1, 3, 4}), e.y}, {f64({1, 2, 3}), e.logsumexp}};
+    const std::vector<Given> in = {dy, qkv, {f64({1, 3, 4}), e.y}, {f64({1, 2, 3}), e.logsumexp}};
     CHECK(close(run_op("attention_gradient", in, attrs), e.dqkv));
   }
 }
 
 TEST_CASE("scores that exp can't take alone do no harm") {
   // One position's score is larger by 800 than the other's.
-  const std::vector<Numbers> in = {{f64({1, 2, 3}), {1, 1000, 5, 1, 200, 7}}};
+  const std::vector<Given> in = {{f64({1, 2, 3}), {1, 1000, 5, 1, 200, 7}}};
   CHECK(run_op("attention", in, Attention{}) == std::vector<double>{5, 5});
   CHECK(run_op("attention", in, Attention{}, {}, 1) == std::vector<double>{1000, 1000});
 }

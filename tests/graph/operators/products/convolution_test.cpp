@@ -5,8 +5,8 @@
 namespace dpt {
 
 TEST_CASE("convolution sums a window of all channels, and adds the bias") {
-  const Numbers x{f32({1, 1, 3, 3}), {1, 2, 3, 4, 5, 6, 7, 8, 9}};
-  const Numbers w{f32({1, 1, 2, 2}), {1, 10, 100, 1000}}, b{f32({1}), {0.5}};
+  const Given x{f32({1, 1, 3, 3}), {1, 2, 3, 4, 5, 6, 7, 8, 9}};
+  const Given w{f32({1, 1, 2, 2}), {1, 10, 100, 1000}}, b{f32({1}), {0.5}};
   CHECK(run_op("convolution", {x, w, b}, Convolution{{.kernel = {2, 2}}}) ==
         std::vector<double>{5421.5, 6532.5, 8754.5, 9865.5});
   const Window padded{.kernel = {2, 2}, .stride = {2, 2}, .before = {1, 1}, .behind = {0, 0}};
@@ -15,12 +15,12 @@ TEST_CASE("convolution sums a window of all channels, and adds the bias") {
 }
 
 TEST_CASE("groups see their own channels only") {
-  const Numbers x{f32({1, 2, 2}), {1, 2, 3, 4}}, w{f32({2, 1, 1}), {10, 100}};
+  const Given x{f32({1, 2, 2}), {1, 2, 3, 4}}, w{f32({2, 1, 1}), {10, 100}};
   CHECK(run_op("convolution", {x, w}, Convolution{{}, 2}) == std::vector<double>{10, 20, 300, 400});
 }
 
 TEST_CASE("convolution_transpose lays a window around each element") {
-  const Numbers x{f32({1, 1, 1, 2}), {1, 2}}, w{f32({1, 1, 1, 2}), {1, 10}};
+  const Given x{f32({1, 1, 1, 2}), {1, 2}}, w{f32({1, 1, 1, 2}), {1, 10}};
   const Window wide{.kernel = {1, 2}, .stride = {1, 2}};
   CHECK(run_op("convolution_transpose", {x, w}, Convolution{wide}) ==
         std::vector<double>{1, 10, 2, 20});
@@ -29,7 +29,7 @@ TEST_CASE("convolution_transpose lays a window around each element") {
 }
 
 TEST_CASE("gradients of a convolution's weight and bias are sums over samples and places") {
-  const Numbers dy{f32({2, 1, 2}), {1, 2, 3, 4}}, x{f32({2, 1, 3}), {1, 2, 3, 4, 5, 6}};
+  const Given dy{f32({2, 1, 2}), {1, 2, 3, 4}}, x{f32({2, 1, 3}), {1, 2, 3, 4, 5, 6}};
   CHECK(run_op("convolution_weight_gradient", {dy, x}, Convolution{{.kernel = {1, 2}}}) ==
         std::vector<double>{1 * 1 + 2 * 2 + 3 * 4 + 4 * 5, 1 * 2 + 2 * 3 + 3 * 5 + 4 * 6});
   CHECK(run_op("sum_channels", {{f32({2, 2, 2}), {1, 2, 3, 4, 5, 6, 7, 8}}}) ==

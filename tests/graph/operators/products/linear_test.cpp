@@ -20,8 +20,8 @@ TEST_CASE("linear multiplies by the transposed weight and adds the bias") {
 }
 
 TEST_CASE("linear's gradient multiplies by the weight, by the rows, and sums the rows") {
-  const Numbers dy{f32({2, 3}), {1, 2, 3, 4, 5, 6}};
-  const Numbers w{f32({3, 2}), {1, 0, 0, 1, 1, 1}}, x{f32({2, 2}), {1, 2, 3, 4}};
+  const Given dy{f32({2, 3}), {1, 2, 3, 4, 5, 6}};
+  const Given w{f32({3, 2}), {1, 0, 0, 1, 1, 1}}, x{f32({2, 2}), {1, 2, 3, 4}};
   CHECK(run_op("matmul", {dy, w}) == std::vector<double>{4, 5, 10, 11});
   CHECK(run_op("linear_weight_gradient", {dy, x}) == std::vector<double>{13, 18, 17, 24, 21, 30});
   CHECK(run_op("sum_rows", {dy}) == std::vector<double>{5, 7, 9});

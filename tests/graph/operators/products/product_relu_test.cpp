@@ -17,9 +17,9 @@ TEST_CASE("linear_relu leaves out what is below 0 after the bias") {
 }
 
 TEST_CASE("relu's gradient behind a product goes by relu's result") {
-  const Numbers dy{f32({2, 1}), {2, -3}}, w{f32({1, 3}), {1, 10, 100}};
-  const Numbers y{f32({2, 3}), {0, 1, NAN, 3, -1, 2}};
-  const Numbers mask{{DType::u8, {2, 16}}, std::vector<double>(32, 255)};  // nobody's to read
+  const Given dy{f32({2, 1}), {2, -3}}, w{f32({1, 3}), {1, 10, 100}};
+  const Given y{f32({2, 3}), {0, 1, NAN, 3, -1, 2}};
+  const Given mask{{DType::u8, {2, 16}}, std::vector<double>(32, 255)};  // nobody's to read
   CHECK(run_op("matmul_relu_gradient", {dy, w, y, mask}) ==
         std::vector<double>{0, 20, 200, -3, 0, -300});
 }
@@ -35,7 +35,7 @@ TEST_CASE("linear_relu_mask makes what linear_relu makes, and room for 128 bits 
 
 TEST_CASE("convolution_relu leaves out what is below 0 after the bias") {
   const Convolution pairs{.window = {.kernel = {1, 2}}};
-  const Numbers x{f32({1, 1, 3}), {1, 2, -4}}, w{f32({2, 1, 2}), {1, 1, -1, 1}};
+  const Given x{f32({1, 1, 3}), {1, 2, -4}}, w{f32({2, 1, 2}), {1, 1, -1, 1}};
   CHECK(run_op("convolution_relu", {x, w}, pairs) == std::vector<double>{3, 0, 1, 0});
   CHECK(run_op("convolution_relu", {x, w, {f32({2}), {2.5, -0.5}}}, pairs) ==
         std::vector<double>{5.5, 0.5, 0.5, 0});

@@ -4,7 +4,7 @@
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
   return same_as_first("triple", in);
 }
 
@@ -12,21 +12,19 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode&, std::span<const
   return {g.apply("triple", {dy[0]})};
 }
 
-void forward(const KernelArgs& a, const std::any&) {
+void forward(const KernelArgs& a) {
   map(a, [](double x) { return 3 * x; });
 }
 
-std::vector<Sample> samples() { return elementwise_samples("triple", 1); }
-
 }  // namespace
 
-OperatorType triple() {
-  return in_any_layout({.name = "triple",
-                        .precision = Precision::follow,
-                        .infer = infer,
-                        .gradient = gradient,
-                        .reference = forward,
-                        .samples = samples});
+Operators triple() {
+  return {{.name = "triple",
+           .precision = Precision::follow,
+           .infer = typed<infer>,
+           .gradient = gradient,
+           .reference = typed<forward>,
+           .layouts = Layouts::any}};
 }
 
 }  // namespace dpt::operators
