@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <fstream>
 #include <limits>
 #include <sstream>
 
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "base/fail.h"
@@ -139,6 +141,12 @@ void need_memory(size_t bytes, std::string_view what, std::string_view advice) {
   if (const size_t free = usable_memory(); bytes > free)
     fail(Fault::memory, "{} needs {:.0f} MiB, but {:.0f} MiB are free; {}", what,
          static_cast<double>(bytes) / kMiB, static_cast<double>(free) / kMiB, advice);
+}
+
+void prefer_huge_pages(void* memory, size_t bytes) {
+  auto* const begin = static_cast<std::byte*>(memory);
+  const size_t before = -reinterpret_cast<uintptr_t>(begin) % kPage;
+  if (bytes >= kHugePage) ::madvise(begin + before, bytes - before, MADV_HUGEPAGE);
 }
 
 MemoryUse memory_use(int pid) {

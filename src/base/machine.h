@@ -24,6 +24,10 @@ size_t usable_memory(const std::string& root = "");
 // ADVICE". Call it before allocating memory whose size a spec or a file determines.
 void need_memory(size_t bytes, std::string_view what, std::string_view advice);
 
+// Asks for huge pages where the memory spans some, before it is used: random access then misses the
+// TLB less often. Only a hint; a refusal costs speed.
+void prefer_huge_pages(void* memory, size_t bytes);
+
 // Physical memory of a process, in bytes. Memory that several processes map is divided equally
 // among them, so `own` can be summed over processes; file pages, such as the program's code, count
 // fully for each.

@@ -95,7 +95,7 @@ std::vector<ValueId> in_order_of_draws(const Graph& graph) {
   std::vector<std::pair<size_t, ValueId>> order;
   for (size_t i = 0; i < graph.parameters.size(); ++i) {
     const ValueId v = graph.parameters[i];
-    const auto after = static_cast<size_t>(graph[v].init.after);
+    const auto after = static_cast<size_t>(graph[v].origin->init.after);
     order.emplace_back(2 * (i + after) + (after > 0 ? 1 : 0), v);
   }
   std::ranges::sort(order);
@@ -128,9 +128,10 @@ void draw(const Init& init, const Shape& shape, Generator& generator, std::span<
 }
 
 void draw_parameters(const Graph& graph, Generator& generator, const PutRows& put) {
-  for (ValueId v : in_order_of_draws(graph)) draw_rows(graph, v, graph[v].init, generator, put);
+  for (ValueId v : in_order_of_draws(graph))
+    draw_rows(graph, v, graph[v].origin->init, generator, put);
   for (ValueId v : graph.parameters)
-    if (graph[v].reinit) draw_rows(graph, v, *graph[v].reinit, generator, put);
+    if (graph[v].origin->reinit) draw_rows(graph, v, *graph[v].origin->reinit, generator, put);
 }
 
 void start_average(const RunSettings& settings, const Devices& devices, const Buffers& buffers) {
@@ -153,8 +154,9 @@ void initialise(const RunSettings& settings, const Devices& devices, const RunPr
       });
   // The memory is zeroed already; only nonzero initial values need writing.
   for (ValueId v : model.graph.buffers)
-    if (model.graph[v].init.a != 0)
-      std::ranges::fill(weights_of(model, buffers, v), static_cast<float>(model.graph[v].init.a));
+    if (model.graph[v].origin->init.a != 0)
+      std::ranges::fill(weights_of(model, buffers, v),
+                        static_cast<float>(model.graph[v].origin->init.a));
   if (weights_of_file && !settings.spec.initial_weights.empty())
     naming_the_key(settings, [&] {
       if (settings.spec.partial_weights)

@@ -60,6 +60,7 @@ std::vector<Home> homes_of_states(const RunSettings& settings, const CompiledMod
 
 std::vector<NamedTensor> tensors(const std::vector<Home>& homes) {
   std::vector<NamedTensor> out;
+  out.reserve(homes.size());
   for (const Home& h : homes) {
     out.push_back({.name = h.name, .desc = h.of_file(), .data = h.memory});
     if (h.desc.layout != Layout::plain) out.back().stored = h.desc;

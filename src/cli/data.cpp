@@ -29,7 +29,7 @@ Order first_samples(const SessionData& data, const Spec& spec, int64_t most) {
   Order out;
   if (data.weighted) {
     Generator generator(seed);
-    out = data.weighted->order(generator);
+    out = data.weighted->order(generator, true);
   } else {
     out = reproducible_order(data.train_samples(), spec.data.shuffle, seed, 0);
   }

@@ -186,18 +186,18 @@ int train(const TrainArguments& given, const std::optional<World>& world, Hosts&
   if (world) note_world(session->settings.spec, session->devices, *world);
   print_warnings(*session, world);
   std::string folder;
-  const int code =
-      run_and_report(*session,
-                     {.location = {.folder = run_folder(loaded.spec),
-                                   .numbered = loaded.spec.out.empty(),
-                                   .resume = given.resume,
-                                   .resolved_spec = resolved_spec(*session, loaded.tree, world)},
-                      .identity = std::move(identity),
-                      .world = world,
-                      .hosts = hosts.joined.get(),
-                      .cpus = cores_of_ranks(world),
-                      .trace = given.trace},
-                     folder);
+  const int code = run_and_report(
+      *session,
+      {.location = {.folder = run_folder(loaded.spec),
+                    .numbered = loaded.spec.out.empty(),
+                    .resume = given.resume,
+                    .resolved_spec = resolved_spec(*session, std::move(loaded.tree), world)},
+       .identity = std::move(identity),
+       .world = world,
+       .hosts = hosts.joined.get(),
+       .cpus = cores_of_ranks(world),
+       .trace = given.trace},
+      folder);
   const bool stopped = code == 75 || code > 128;
   if (given.prints_result() && (!world || world->rank == 0) && (code == 0 || stopped))
     print_result(given, names, session->settings.spec, folder, code);

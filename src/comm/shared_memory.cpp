@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "base/machine.h"
 #include "base/units.h"
 
 namespace dpt {
@@ -53,7 +54,7 @@ std::byte* map_aligned(size_t bytes, int flags, int fd) {
   }
   if (before > 0) munmap(start, before);
   munmap(at + length, reserved - before - length);
-  if (bytes >= kHugePage) madvise(at, length, MADV_HUGEPAGE);  // only a hint; failure costs speed
+  prefer_huge_pages(at, length);
   return at;
 }
 

@@ -54,6 +54,8 @@ class BatchLoader {
   // becomes 0 before the target transforms.
   bool moves_targets() const { return moves_.count > 0; }
 
+  // Whether a sample is another one each time it is drawn.
+  bool is_random() const { return random_.any(); }
   // Whether samples are mixed with others, so that classes are probabilities.
   bool mixes() const { return random_.mixes(); }
   // The number of the sample that `sample` is mixed with, which may be its own. The partner is

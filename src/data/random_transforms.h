@@ -28,6 +28,9 @@ class RandomTransforms {
   const std::vector<Choice>& fixed() const { return fixed_; }
   const Shape& shape() const { return shape_; }  // of a sample after all transforms
 
+  // Whether a sample may be another one each time it is drawn.
+  bool any() const { return changes_.count > 0 || changes_colors() || mixes(); }
+
   // Crops, flips and patches of stored images [C, height, width], up to a change of colors, and the
   // colors that they paint with, [changes, C].
   const augment::Changes& changes() const { return changes_; }

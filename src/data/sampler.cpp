@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/fail.h"
+#include "base/machine.h"
 #include "data/dataset.h"
 
 namespace dpt {
@@ -13,11 +14,20 @@ namespace {
 
 static_assert(kSamples.high == Generator::kMaxPermutation);
 
+// As many zeros, which are then accessed in random order.
+std::vector<uint32_t> zeros(size_t count) {
+  std::vector<uint32_t> out;
+  out.reserve(count);
+  prefer_huge_pages(out.data(), count * sizeof(uint32_t));
+  out.resize(count);
+  return out;
+}
+
 Order permutation(int64_t samples, bool shuffle, uint64_t seed) {
   if (samples < 0 || static_cast<uint64_t>(samples) > Generator::kMaxPermutation)
     fail(Fault::data, "{} samples are too many to shuffle as PyTorch does; the limit is {}",
          samples, Generator::kMaxPermutation);
-  Order order{.indices = std::vector<uint32_t>(static_cast<size_t>(samples))};
+  Order order{.indices = zeros(static_cast<size_t>(samples))};
   if (shuffle)
     Generator(seed).randperm(order.indices);
   else
@@ -39,26 +49,26 @@ Order reproducible_order(int64_t samples, bool shuffle, uint64_t seed, uint64_t 
   return permutation(samples, shuffle, seed + epoch);
 }
 
-WeightedDraws::WeightedDraws(std::span<const double> weights) {
+WeightedDraws::WeightedDraws(std::vector<double> weights)
+    : cumulative_(std::move(weights)), buckets_(cumulative_.size() / 4 + 1) {
   double sum = 0;
-  for (const double w : weights) cumulative_.push_back(sum += w);
+  for (double& c : cumulative_) c = sum += c;
   require(sum > 0, "some positive weight");
   for (double& c : cumulative_) c /= sum;
   cumulative_.back() = 1;
-  begin_.reserve(cumulative_.size() + 2);
+  begin_.reserve(buckets_ + 2);
   for (size_t i = 0; i < cumulative_.size(); ++i)
     begin_.resize(std::max(begin_.size(), bucket(cumulative_[i]) + 1), static_cast<uint32_t>(i));
-  begin_.resize(cumulative_.size() + 2, static_cast<uint32_t>(cumulative_.size() - 1));
+  begin_.resize(buckets_ + 2, static_cast<uint32_t>(cumulative_.size() - 1));
 }
 
-Order WeightedDraws::order(Generator& generator) const {
+Order WeightedDraws::order(Generator& generator, bool repeats) const {
   // Several draws at a time, so that the cache lines of large sets arrive side by side.
   constexpr size_t kAhead = 64;
   std::array<double, kAhead> draws{};
   const size_t samples = cumulative_.size();
-  Order out{.indices = std::vector<uint32_t>(samples), .repeats = std::vector<uint32_t>(samples)};
-  std::vector<uint32_t> drawn(samples);
-  for (size_t done = 0; done < samples;) {
+  Order out{.indices = zeros(samples)};
+  for (size_t done = 0; done < samples; done += kAhead) {
     const size_t count = std::min(kAhead, samples - done);
     for (size_t k = 0; k < count; ++k) {
       draws[k] = generator.next_double();
@@ -71,9 +81,13 @@ Order WeightedDraws::order(Generator& generator) const {
       const auto index =
           static_cast<uint32_t>(std::lower_bound(first, last, draws[k]) - cumulative_.begin());
       out.indices[done + k] = index;
-      __builtin_prefetch(&drawn[index], 1);
     }
-    for (size_t k = 0; k < count; ++k, ++done) out.repeats[done] = drawn[out.indices[done]]++;
+  }
+  std::vector<uint32_t> drawn = zeros(repeats ? samples : 0);
+  out.repeats.reserve(drawn.size());
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    if (i + kAhead < samples) __builtin_prefetch(&drawn[out.indices[i + kAhead]], 1);
+    out.repeats.push_back(drawn[out.indices[i]]++);
   }
   return out;
 }

@@ -35,15 +35,15 @@ Order reproducible_order(int64_t samples, bool shuffle, uint64_t seed, uint64_t 
 class WeightedDraws {
  public:
   // REQUIRES: weights are not negative, and one is positive.
-  explicit WeightedDraws(std::span<const double> weights);
-  Order order(Generator& generator) const;
+  explicit WeightedDraws(std::vector<double> weights);
+  // repeats: whether Order::repeats is wanted; else it is empty.
+  Order order(Generator& generator, bool repeats) const;
 
  private:
-  size_t bucket(double x) const {
-    return static_cast<size_t>(x * static_cast<double>(cumulative_.size()));
-  }
+  size_t bucket(double x) const { return static_cast<size_t>(x * static_cast<double>(buckets_)); }
 
   std::vector<double> cumulative_;  // the last is 1
+  size_t buckets_;                  // fewer than weights, so that their table takes less memory
   // For each bucket, the first index whose cumulative weight is in it or in a later one: a draw in
   // the bucket searches from there to where the next bucket begins (Chen and Asau, 1974).
   std::vector<uint32_t> begin_;

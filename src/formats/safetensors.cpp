@@ -114,6 +114,7 @@ std::string safetensors_head(std::span<const NamedTensor> tensors,
                              const std::map<std::string, std::string>& metadata) {
   SafeTensorsHeader header;
   header.metadata = metadata;
+  header.rows.reserve(tensors.size());
   uint64_t at = 0;
   for (const NamedTensor& t : tensors) {
     header.rows.push_back(

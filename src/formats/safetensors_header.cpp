@@ -115,19 +115,24 @@ SafeTensorsHeader parse_safetensors_header(std::string_view json, const std::str
 }
 
 std::string safetensors_header_json(const SafeTensorsHeader& header) {
-  Json out = Json::object();
+  std::string out;
+  const auto add = [&](const std::string& key, const Json& value) {
+    out += out.empty() ? "{" : ",";
+    out += Json(key).dense() + ":" + value.dense();
+  };
   if (!header.metadata.empty()) {
-    Json& metadata = out["__metadata__"];
+    Json metadata;
     for (const auto& [key, value] : header.metadata) metadata.add(key, value);
+    add("__metadata__", metadata);
   }
   for (const SafeTensorsHeader::Row& row : header.rows) {
     const auto type =
         std::ranges::find(kTypes, row.desc.dtype, &std::pair<std::string_view, DType>::second);
-    out.add(row.name, {{"dtype", type->first},
-                       {"shape", Json::array_of(row.desc.shape.extents())},
-                       {"data_offsets", Json::array({row.begin, row.end})}});
+    add(row.name, {{"dtype", type->first},
+                   {"shape", Json::array_of(row.desc.shape.extents())},
+                   {"data_offsets", Json::array({row.begin, row.end})}});
   }
-  return out.dense();
+  return out.empty() ? "{}" : out + "}";
 }
 
 }  // namespace dpt

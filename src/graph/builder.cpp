@@ -27,6 +27,12 @@ void check_limits(const Shape& shape) {
 
 }  // namespace
 
+void Value::reinitialise(const Init& init) {
+  auto changed = std::make_shared<Origin>(*origin);
+  changed->reinit = init;
+  origin = std::move(changed);
+}
+
 void GraphBuilder::enter(std::string name, Span where, bool trainable) {
   scope_ = std::move(name);
   where_ = where;
@@ -48,6 +54,13 @@ ValueId GraphBuilder::add(Value value) {
   return static_cast<ValueId>(graph_.values.size()) - 1;
 }
 
+std::shared_ptr<const Origin> GraphBuilder::origin(Origin origin) {
+  for (const auto& known : origins_)
+    if (known && *known == origin) return known;
+  std::rotate(origins_.begin(), origins_.end() - 1, origins_.end());
+  return origins_[0] = std::make_shared<const Origin>(std::move(origin));
+}
+
 ValueId GraphBuilder::input(std::string name, TensorDesc desc, Role role) {
   return add({.name = std::move(name), .desc = desc, .role = role});
 }
@@ -56,23 +69,22 @@ ValueId GraphBuilder::constant(std::string_view name, Shape shape, std::vector<d
   return add({.name = fmt::format("{}.{}", scope_, name),
               .desc = {DType::f32, shape},
               .role = Role::constant,
-              .content = std::move(content)});
+              .origin = origin({.content = std::move(content)})});
 }
 
 ValueId GraphBuilder::mask(TensorDesc desc, double keep) {
   return add({.name = fmt::format("{}.mask", scope_),
               .desc = desc,
               .role = Role::mask,
-              .probability = keep});
+              .origin = origin({.probability = keep})});
 }
 
 ValueId GraphBuilder::parameter(std::string_view name, Shape shape, Init init, Shape file_shape) {
   const ValueId v = add({.name = fmt::format("{}.{}", scope_, name),
                          .desc = {DType::f32, shape},
-                         .file_shape = file_shape,
                          .role = Role::parameter,
-                         .init = init,
-                         .trainable = trainable_});
+                         .trainable = trainable_,
+                         .origin = origin({.init = init, .file_shape = file_shape})});
   graph_.parameters.push_back(v);
   graph_.gradients.push_back(kNoValue);
   return v;
@@ -82,8 +94,8 @@ ValueId GraphBuilder::buffer(std::string_view name, TensorDesc desc, double firs
   const ValueId v = add({.name = fmt::format("{}.{}", scope_, name),
                          .desc = desc,
                          .role = Role::buffer,
-                         .init = {.a = first},
-                         .saved = saved});
+                         .saved = saved,
+                         .origin = origin({.init = {.a = first}})});
   graph_.buffers.push_back(v);
   return v;
 }

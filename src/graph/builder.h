@@ -3,6 +3,8 @@
 #pragma once
 
 #include <any>
+#include <array>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,7 +50,7 @@ class GraphBuilder {
   ValueId input(std::string name, TensorDesc desc, Role role = Role::input);
   ValueId constant(std::string_view name, Shape shape, std::vector<double> content);
   ValueId mask(TensorDesc desc, double keep);
-  // file_shape: see Value::file_shape.
+  // file_shape: see Origin::file_shape.
   ValueId parameter(std::string_view name, Shape shape, Init init, Shape file_shape = {});
 
   // A tensor that is kept between steps, with all elements `first` initially. saved: it is part of
@@ -69,6 +71,7 @@ class GraphBuilder {
 
  private:
   ValueId add(Value value);
+  std::shared_ptr<const Origin> origin(Origin origin);
   Graph& graph_;
   Mode mode_;
   std::string scope_;
@@ -76,7 +79,8 @@ class GraphBuilder {
   bool trainable_ = true;
   Part part_ = Part::forward;
   int stage_ = 0, range_ = 0;
-  bool on_device_ = false;  // device() was called
+  bool on_device_ = false;                                // device() was called
+  std::array<std::shared_ptr<const Origin>, 8> origins_;  // the last ones; equal layers repeat them
 };
 
 // Adds the gradient of graph.loss with respect to the model's output (Part::loss) and to every

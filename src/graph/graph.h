@@ -3,6 +3,7 @@
 
 #include <any>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,23 +38,35 @@ struct Init {
   int64_t zero_row = -1;  // embedding: the padding row, set to 0 after the draw
   double low = 0, high = 0;
   int after = 0;  // draw this parameter after so many of the parameters that were added later
+  bool operator==(const Init&) const = default;
+};
+
+// Where the elements of a value come from that no node computes.
+struct Origin {
+  Init init{};  // parameters and buffers
+  // parameters: drawn after all parameters have drawn `init`; replaces it
+  std::optional<Init> reinit{};
+  // parameters: the shape in PyTorch and in files, of the same elements in the same order; rank 0:
+  // that of the value
+  Shape file_shape{};
+  std::vector<double> content{};  // constants
+  double probability = 0;         // masks: probability that an element is kept
+  bool operator==(const Origin&) const = default;
 };
 
 struct Value {
   std::string name;  // "lin1.weight", as in PyTorch's state_dict
   TensorDesc desc;
-  // parameters: the shape in PyTorch and in files, of the same elements in the same order; rank 0:
-  // that of `desc`
-  Shape file_shape{};
   Role role = Role::activation;
-  Init init{};  // parameters and buffers
-  // parameters: drawn after all parameters have drawn `init`; replaces it
-  std::optional<Init> reinit{};
-  bool trainable = true;          // parameters: false where the spec says `freeze`
-  std::vector<double> content{};  // constants
-  double probability = 0;         // masks: probability that an element is kept
-  bool saved = true;              // buffers: part of PyTorch's state_dict
-  const Shape& shape_in_files() const { return file_shape.rank() > 0 ? file_shape : desc.shape; }
+  bool trainable = true;  // parameters: false where the spec says `freeze`
+  bool saved = true;      // buffers: part of PyTorch's state_dict
+  // Of parameters, buffers, constants and masks, a third of the values; null: others. Values with
+  // equal origins share one.
+  std::shared_ptr<const Origin> origin{};
+  const Shape& shape_in_files() const {
+    return origin && origin->file_shape.rank() > 0 ? origin->file_shape : desc.shape;
+  }
+  void reinitialise(const Init& init);  // sets Origin::reinit. REQUIRES: a parameter
 };
 
 // The part of a training step that a node belongs to. The loss is separate because DataParallel

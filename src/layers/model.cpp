@@ -192,8 +192,8 @@ class ModelLowering {
     for (size_t i = before; i < graph.parameters.size(); ++i) {
       Value& v = graph.values[static_cast<size_t>(graph.parameters[i])];
       if (v.name != full) continue;
-      v.reinit = static_cast<const InitialisationType*>(init.what)->make(init.settings,
-                                                                         v.shape_in_files());
+      const auto& type = *static_cast<const InitialisationType*>(init.what);
+      v.reinitialise(type.make(init.settings, v.shape_in_files()));
       return;
     }
     fail(Fault::spec, "this '{}' has no {} for '{}' to initialize", item.layer.what->name,
@@ -348,6 +348,8 @@ Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
       d.error(line_of(pass, graph, spec), e.what());
     }
   }
+  graph.values.shrink_to_fit();
+  graph.nodes.shrink_to_fit();
   return graph;
 }
 
@@ -390,9 +392,9 @@ Divisor divisor_of(const Spec& spec, const Graph& graph) {
 bool zero_divisor_ignores_all(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [&](const GraphNode& n) {
     if (n.out[0] != graph.target_weight) return false;
-    return n.in.size() == 1 || std::ranges::all_of(graph[n.in[1]].content, [](double weight) {
-             return static_cast<float>(weight) > 0;
-           });
+    return n.in.size() == 1 ||
+           std::ranges::all_of(graph[n.in[1]].origin->content,
+                               [](double weight) { return static_cast<float>(weight) > 0; });
   });
 }
 

@@ -68,7 +68,7 @@ struct MultiheadAttention {
         kNoValue, g.parameter("out_proj.weight", {features, features}, weight_init(fan_in))};
     if (bias) {
       gather.push_back(g.parameter("out_proj.bias", {features}, bias_init(fan_in)));
-      g.graph().values.back().reinit = Init{.a = 0};
+      g.graph().values.back().reinitialise({.a = 0});
     }
     gather[0] = g.apply("attention", {g.apply("linear", project)}, Attention{num_heads, causal});
     return g.apply("linear", gather);

@@ -216,6 +216,7 @@ std::vector<ModelItem> ModelReader::read_list(std::string_view key, const Node& 
     d_.error(list.where, fmt::format("'{}' must be a list of layers", key));
     return out;
   }
+  out.reserve(list.items.size());
   for (const Node& n : list.items) {
     if (model_.full() || substituted_.full()) return out;
     out.push_back(read_item(n));

@@ -12,10 +12,15 @@ Order of_samples(const Session& s, Order order) {
   return order;
 }
 
-// An order with replacement for all ranks, drawn by seed and epoch.
-Order drawn_order(const WeightedDraws& draws, uint64_t seed) {
+// An order with replacement.
+Order drawn_order(const Session& s, Generator& generator) {
+  return s.data.weighted->order(generator, s.data.loader->is_random());
+}
+
+// The same for all ranks, drawn by seed and epoch.
+Order drawn_order(const Session& s, uint64_t seed) {
   Generator generator(seed);
-  return draws.order(generator);
+  return drawn_order(s, generator);
 }
 
 }  // namespace
@@ -25,11 +30,11 @@ Order make_order(RankState& rank, int64_t epoch) {
   const DataSpec& data = s.settings.spec.data;
   const auto epoch_index = static_cast<uint64_t>(data.reshuffle ? epoch : 0);
   const Topology& topology = s.devices.topology;
-  const auto* draws = s.data.weighted ? &*s.data.weighted : nullptr;
+  const bool draws = s.data.weighted.has_value();
   const auto seed = static_cast<uint64_t>(s.settings.spec.seed);
   if (topology.reproducible) {
     draw_base_seed(rank.generator);
-    if (draws) return of_samples(s, drawn_order(*draws, seed + epoch_index));
+    if (draws) return of_samples(s, drawn_order(s, seed + epoch_index));
     return of_samples(s,
                       reproducible_order(s.data.train_samples(), data.shuffle, seed, epoch_index));
   }
@@ -40,7 +45,7 @@ Order make_order(RankState& rank, int64_t epoch) {
     const int replica = topology.replica(rank.number() * topology.workers_per_rank());
     const SampleAssignment& assignment = s.batches.train->assignment();
     return of_samples(
-        s, draws ? share_of(drawn_order(*draws, sampler_seed + epoch_index), assignment, replica)
+        s, draws ? share_of(drawn_order(s, sampler_seed + epoch_index), assignment, replica)
                  : distributed_order(assignment, replica, data.shuffle, sampler_seed, epoch_index));
   }
   const bool kept = data.shuffle && !data.reshuffle;
@@ -51,7 +56,7 @@ Order make_order(RankState& rank, int64_t epoch) {
     rank.drawn_by = rank.generator;
     if (draws) {
       draw_base_seed(rank.generator);
-      order = of_samples(s, draws->order(rank.generator));
+      order = of_samples(s, drawn_order(s, rank.generator));
     } else {
       order = of_samples(s, loader_order(s.data.train_samples(), data.shuffle, rank.generator));
     }

@@ -47,14 +47,20 @@ TEST_CASE(
     for (const Shape& shape : {Shape{2051, 1031}, Shape{3'000'005}, Shape{3, 5}, Shape{}}) {
       CAPTURE(static_cast<int>(kind));
       CAPTURE(shape.str());
-      const Init init{.kind = kind, .a = -0.5, .b = 0.5, .zero_row = 2, .low = -1, .high = 1};
+      const Init init{.kind = kind,
+                      .a = -0.5,
+                      .b = 0.5,
+                      .zero_row = shape.rank() > 0 ? 2 : -1,
+                      .low = -1,
+                      .high = 1};
       Graph graph;
-      graph.values.push_back({.name = "w", .desc = {DType::f32, shape}, .init = init});
-      graph.values[0].init.zero_row = shape.rank() > 0 ? 2 : -1;
+      graph.values.push_back({.name = "w",
+                              .desc = {DType::f32, shape},
+                              .origin = std::make_shared<const Origin>(Origin{.init = init})});
       graph.parameters = {0};
       Generator generator(7), same(7);
       std::vector<float> whole(static_cast<size_t>(shape.elements())), parts;
-      draw(graph.values[0].init, shape, generator, whole);
+      draw(init, shape, generator, whole);
       size_t calls = 0;
       draw_parameters(graph, same, [&](ValueId, int64_t, std::span<const float> rows) {
         parts.insert(parts.end(), rows.begin(), rows.end());
@@ -66,7 +72,9 @@ TEST_CASE(
     }
   Graph graph;
   const TensorDesc desc{DType::f32, {4096, 4096}};
-  graph.values.push_back({.desc = desc, .init = {.kind = Kind::uniform, .b = 1}});
+  graph.values.push_back(
+      {.desc = desc,
+       .origin = std::make_shared<const Origin>(Origin{.init = {.kind = Kind::uniform, .b = 1}})});
   graph.parameters = {0};
   Generator generator(1);
   std::vector<float> memory(static_cast<size_t>(desc.shape.elements()));

@@ -41,19 +41,19 @@ TEST_CASE("weighted draws are torch.multinomial's with replacement") {
   const std::vector<int32_t> labels{0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2};
   const WeightedDraws draws(class_weights(labels, {}));
   Generator five(5);
-  const Order order = draws.order(five);
+  const Order order = draws.order(five, true);
   CHECK(order.indices == Indices{7, 4, 6, 5, 4, 10, 7, 8, 10, 6, 6, 5});
   CHECK(order.repeats == Indices{0, 0, 0, 0, 1, 0, 1, 0, 1, 1, 2, 1});
   Generator loader(3);  // torch.manual_seed(3), and a DataLoader for each epoch
   draw_base_seed(loader);
-  CHECK(draws.order(loader).indices == Indices{5, 9, 3, 9, 7, 3, 6, 6, 9, 3, 7, 6});
+  CHECK(draws.order(loader, false).indices == Indices{5, 9, 3, 9, 7, 3, 6, 6, 9, 3, 7, 6});
   draw_base_seed(loader);
-  CHECK(draws.order(loader).indices == Indices{11, 1, 2, 7, 11, 2, 7, 7, 0, 4, 6, 1});
+  CHECK(draws.order(loader, false).indices == Indices{11, 1, 2, 7, 11, 2, 7, 7, 0, 4, 6, 1});
   CHECK(loader.next_double() == doctest::Approx(0.4325).epsilon(1e-4));  // as it was printed
   std::vector<int32_t> many;
   for (int32_t i = 0; i < 100003; ++i) many.push_back(i % 7 % 3);
   Generator one(1);
-  CHECK(sha256_of(WeightedDraws(class_weights(many, {})).order(one).indices) ==
+  CHECK(sha256_of(WeightedDraws(class_weights(many, {})).order(one, true).indices) ==
         "8ea08b0bf78db14212d629d6230bf290c299d55f599431c3b755e10b42282c72");
 }
 

@@ -16,8 +16,8 @@ TEST_CASE("class_token puts its row in front of each sequence") {
   const ValueId weight = graph.parameters.at(0);
   CHECK(graph[weight].name == "0.weight");
   CHECK(graph[weight].desc == real({1, 3}));
-  CHECK(graph[weight].init.kind == Init::Kind::constant);
-  CHECK(graph[weight].init.a == 0);
+  CHECK(graph[weight].origin->init.kind == Init::Kind::constant);
+  CHECK(graph[weight].origin->init.a == 0);
 
   std::vector<HostTensor> values = golden::in_double(graph);
   golden::fill(values[static_cast<size_t>(graph.input)], {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});

@@ -46,7 +46,7 @@ TEST_CASE("conv_transpose2d's first weights are torch's, which counts the weight
                   text.diagnostics);
   const Value &w = graph[graph.parameters.at(0)], &b = graph[graph.parameters.at(1)];
   CHECK(w.desc.shape == Shape{4, 3, 2, 2});
-  CHECK(b.init.b == 1 / std::sqrt(12.0));
+  CHECK(b.origin->init.b == 1 / std::sqrt(12.0));
 }
 
 TEST_CASE("conv_transpose2d as PyTorch") {

@@ -63,10 +63,10 @@ TEST_CASE("conv2d's first weights are torch's, over the inputs of one output") {
   const Value &w = graph[graph.parameters[0]], &b = graph[graph.parameters[1]];
   CHECK(w.desc.shape == Shape{8, 2, 3, 5});
   // Python: math.sqrt(3) * (math.sqrt(2 / (1 + math.sqrt(5) ** 2)) / math.sqrt(30)), all digits.
-  CHECK(w.init.b == 0.18257418583505536);
-  CHECK(w.init.a == -w.init.b);
+  CHECK(w.origin->init.b == 0.18257418583505536);
+  CHECK(w.origin->init.a == -w.origin->init.b);
   CHECK(b.desc.shape == Shape{8});
-  CHECK(b.init.b == 1 / std::sqrt(30.0));
+  CHECK(b.origin->init.b == 1 / std::sqrt(30.0));
 }
 
 TEST_CASE("padding: same puts the odd element behind, as torch does") {

@@ -28,7 +28,7 @@ TEST_CASE("dropout with torch's masks takes a mask, scaled in f32") {
       {.input = real({2, 3}), .mode = {.torch_masks = true}, .loss = false, .differentiate = false},
       text.diagnostics);
   CHECK(graph.str() == "0.masked f32[2, 3] = masked(input, 0.mask)\n");
-  CHECK(graph[graph.nodes[0].in[1]].probability == 0.9);
+  CHECK(graph[graph.nodes[0].in[1]].origin->probability == 0.9);
   CHECK(std::any_cast<const Masked&>(graph.nodes[0].attrs).scale == double{1.0F / 0.9F});
 }
 

@@ -17,7 +17,7 @@ TEST_CASE("embedding starts normal, its padding row as zeros") {
   ModelText text("model: [{embedding: {num_embeddings: 5, embedding_dim: 3, padding_idx: -1}}]");
   const Graph graph = build_graph(
       text.spec, {.input = numbers({2}), .loss = false, .differentiate = false}, text.diagnostics);
-  const Init& init = graph[graph.parameters.at(0)].init;
+  const Init& init = graph[graph.parameters.at(0)].origin->init;
   CHECK(init.kind == Init::Kind::normal);
   CHECK(init.a == 0);
   CHECK(init.b == 1);

@@ -151,7 +151,7 @@ inline std::vector<HostTensor> in_double(const Graph& graph) {
     TensorDesc d = v.desc;
     if (d.dtype == DType::f32) d.dtype = DType::f64;
     values.emplace_back(d);
-    if (v.role == Role::constant) fill(values.back(), v.content);
+    if (v.role == Role::constant) fill(values.back(), v.origin->content);
   }
   return values;
 }

@@ -15,7 +15,7 @@ std::optional<Init> init_of(const std::string& model) {
   const Graph graph = build_graph(
       text.spec, {.input = real({2, 6}), .loss = false, .differentiate = false}, text.diagnostics);
   REQUIRE_MESSAGE(text.diagnostics.ok(), text.diagnostics.render());
-  return graph[graph.parameters.at(0)].reinit;
+  return graph[graph.parameters.at(0)].origin->reinit;
 }
 
 std::string torch(const std::string& init) {

@@ -20,12 +20,12 @@ TEST_CASE("linear's first weights are torch's, weight before bias") {
   const Value &w = graph[graph.parameters[0]], &b = graph[graph.parameters[1]];
   CHECK(w.name == "0.weight");
   CHECK(w.desc.shape == Shape{10, 784});
-  CHECK(w.init.kind == Init::Kind::uniform);
+  CHECK(w.origin->init.kind == Init::Kind::uniform);
   // Python: math.sqrt(3) * (math.sqrt(2 / (1 + math.sqrt(5) ** 2)) / math.sqrt(784)), all digits.
-  CHECK(w.init.b == 0.03571428571428571);
-  CHECK(w.init.a == -w.init.b);
+  CHECK(w.origin->init.b == 0.03571428571428571);
+  CHECK(w.origin->init.a == -w.origin->init.b);
   CHECK(b.desc.shape == Shape{10});
-  CHECK(b.init.b == 1.0 / 28);
+  CHECK(b.origin->init.b == 1.0 / 28);
 }
 
 TEST_CASE("linear as PyTorch") {

@@ -18,9 +18,9 @@ TEST_CASE("position_embedding is drawn as nn.Embedding, with the rows that were 
                   text.diagnostics);
   const Value& weight = graph[graph.parameters.at(0)];
   CHECK(weight.desc == real({10, 3}));
-  CHECK(weight.init.kind == Init::Kind::normal);
-  CHECK(weight.init.a == 0);
-  CHECK(weight.init.b == 1);
+  CHECK(weight.origin->init.kind == Init::Kind::normal);
+  CHECK(weight.origin->init.a == 0);
+  CHECK(weight.origin->init.b == 1);
 }
 
 TEST_CASE("position_embedding refuses what is no sequence, or too long") {

@@ -42,7 +42,7 @@ std::vector<HostTensor> values_of(const Graph& graph, const Contents& filled, DT
     TensorDesc d = v.desc;
     if (d.dtype == DType::f32) d.dtype = real;
     values.emplace_back(d);
-    if (v.role == Role::constant) golden::fill(values.back(), v.content);
+    if (v.role == Role::constant) golden::fill(values.back(), v.origin->content);
   }
   for (const auto& [v, data] : filled) golden::fill(values[static_cast<size_t>(v)], data);
   const std::span<const KernelType> rows =

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -195,7 +194,7 @@ std::shared_ptr<std::byte[]> allocate_bytes(size_t bytes) {
     need_memory(bytes, "the data", "use fewer or smaller samples, or a machine with more memory");
   const std::align_val_t alignment{bytes >= kHugePage ? kHugePage : kTensorAlignment};
   auto* memory = static_cast<std::byte*>(::operator new[](std::max<size_t>(bytes, 1), alignment));
-  if (bytes >= kHugePage) ::madvise(memory, bytes, MADV_HUGEPAGE);  // only speed: a refusal is fine
+  prefer_huge_pages(memory, bytes);
   return {memory, [alignment](std::byte* p) { ::operator delete[](p, alignment); }};
 }
 

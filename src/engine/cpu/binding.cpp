@@ -44,7 +44,7 @@ void Binding::fill_constants() {
   const Graph& graph = program_.graph;
   for (ValueId v = 0; v < static_cast<ValueId>(graph.values.size()); ++v)
     if (graph[v].role == Role::constant)
-      std::ranges::transform(graph[v].content, view(v).as<float>().begin(),
+      std::ranges::transform(graph[v].origin->content, view(v).as<float>().begin(),
                              [](double x) { return static_cast<float>(x); });
 }
 

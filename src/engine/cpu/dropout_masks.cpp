@@ -48,7 +48,7 @@ void DropoutMasks::draw(const MicroBatch& micro, int chunk) {
           arenas_.kept(static_cast<int>(g), location.stage, chunk) + location.offset);
       for (int64_t n = 0; n < rows.total(); ++n) rows_.push_back(mask + n * any.tail(1).elements());
     }
-    const double keep = session_.model.graph[v].probability;
+    const double keep = session_.model.graph[v].origin->probability;
     visit(any.with(0, static_cast<int64_t>(rows_.size())),
           settings_of_mask(session_.model.graph, v).order, [&](int64_t sample, int64_t offset) {
             rows_[static_cast<size_t>(sample)][offset] = generator_.bernoulli(keep) ? 1.0F : 0.0F;

@@ -69,7 +69,7 @@ void GpuBinding::upload_constants(cuda::DeviceContext& context) {
   for (ValueId v = 0; v < static_cast<ValueId>(graph.values.size()); ++v)
     if (graph[v].role == Role::constant)
       std::ranges::transform(
-          graph[v].content,
+          graph[v].origin->content,
           reinterpret_cast<float*>(host.data() + program_.location[static_cast<size_t>(v)].offset),
           [](double x) { return static_cast<float>(x); });
   context.stream.copy(constants_.data(), host.data(), program_.constant_bytes);

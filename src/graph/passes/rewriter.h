@@ -19,6 +19,7 @@ class Rewriter {
   template <class F>
   void each_node(F f) {
     std::vector<GraphNode> nodes = std::exchange(graph_.nodes, {});
+    graph_.nodes.reserve(nodes.size());
     for (GraphNode& n : nodes) {
       part_ = n.part;
       f(n);

@@ -87,7 +87,7 @@ std::vector<std::vector<double>> check_training(const Node& c) {
     Net net(c, input.shape, true);
     const Graph& g = net.graph;
     if (buffers.empty())
-      for (ValueId v : g.buffers) buffers.emplace_back(net.of(v).size(), g[v].init.a);
+      for (ValueId v : g.buffers) buffers.emplace_back(net.of(v).size(), g[v].origin->init.a);
     for (size_t i = 0; i < buffers.size(); ++i) fill(net.of(g.buffers[i]), buffers[i]);
     std::vector<double> numbers(net.of(g.input).size());
     std::iota(numbers.begin(), numbers.end(), 0);

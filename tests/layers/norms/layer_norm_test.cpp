@@ -24,9 +24,9 @@ TEST_CASE("layer_norm over several extents, starting as 1 and 0") {
   CHECK(settings.eps == 0.1);
   const Value &w = graph[graph.parameters[0]], &b = graph[graph.parameters[1]];
   CHECK(w.desc.shape == Shape{3, 4});
-  CHECK(w.init.kind == Init::Kind::constant);
-  CHECK(w.init.a == 1);
-  CHECK(b.init.a == 0);
+  CHECK(w.origin->init.kind == Init::Kind::constant);
+  CHECK(w.origin->init.a == 1);
+  CHECK(b.origin->init.a == 0);
 }
 
 TEST_CASE("layer_norm as PyTorch") {

@@ -19,7 +19,7 @@ TEST_CASE("rms_norm's eps is float32's precision unless it is given") {
         build_graph(text.spec, {.input = real({2, 3, 4}), .loss = false, .differentiate = false},
                     text.diagnostics);
     REQUIRE_MESSAGE(text.diagnostics.ok(), text.diagnostics.render());
-    CHECK(graph[graph.parameters.at(0)].init.a == 1);
+    CHECK(graph[graph.parameters.at(0)].origin->init.a == 1);
     return std::any_cast<const RowNorm&>(graph.nodes.at(0).attrs).eps;
   };
   CHECK(eps("rms_norm") == 0x1p-23);
