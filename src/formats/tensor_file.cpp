@@ -30,13 +30,11 @@ const TensorFile::Entry* TensorFile::find(std::string_view name) const {
 }
 
 std::string without_wrappers(std::string_view name) {
-  constexpr std::array<std::string_view, 4> kWrappers = {
-      "module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"};
   std::string out;
   while (true) {
     const size_t dot = name.find('.');
     if (dot == name.npos) return out += name;
-    if (std::ranges::find(kWrappers, name.substr(0, dot)) == kWrappers.end())
+    if (std::ranges::find(kWrapperNames, name.substr(0, dot)) == kWrapperNames.end())
       out += name.substr(0, dot + 1);
     name.remove_prefix(dot + 1);
   }

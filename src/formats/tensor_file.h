@@ -1,6 +1,7 @@
 // TensorFile: a file of named tensors that are read one at a time.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -38,9 +39,12 @@ class TensorFile {
   std::vector<Entry> entries_;
 };
 
-// A tensor's name without the parts that wrappers of modules add in PyTorch: `module`
-// (DataParallel, DistributedDataParallel), `_orig_mod` (torch.compile), `_fsdp_wrapped_module` and
-// `_checkpoint_wrapped_module`, anywhere in the name.
+// The parts that wrappers of modules add to names in PyTorch: DataParallel and
+// DistributedDataParallel, torch.compile, FSDP, and checkpointing.
+inline constexpr std::array<std::string_view, 4> kWrapperNames = {
+    "module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"};
+
+// A tensor's name without such parts, anywhere in the name.
 std::string without_wrappers(std::string_view name);
 
 // Whether read_floats() takes tensors of this type: f32, f16, bf16 and f64.
