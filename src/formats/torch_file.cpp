@@ -148,9 +148,8 @@ class StateDict {
 
   const Value& state_dict() const {
     const Value& root = pickle_.root();
-    if (holds_tensors(root)) return root;
     if (is_dict(root))
-      for (const std::string_view wanted : {"state_dict", "model_state_dict", "model"})
+      for (const std::string_view wanted : kStateDictEntries)
         for (size_t i = 0; i + 1 < root.members.size(); i += 2)
           if (const Value& key = pickle_[root.members[i]];
               key.kind == Kind::text && key.text == wanted &&
@@ -159,6 +158,7 @@ class StateDict {
     fail(Fault::data,
          "{} holds no state_dict; in Python, write torch.save(model.state_dict(), ...)", path_);
   }
+    if (holds_tensors(root)) return root;
 
   std::vector<int64_t> integers(Ref ref) const {
     const Value* v = &pickle_[ref];

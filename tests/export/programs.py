@@ -94,6 +94,8 @@ class Programs:
             "fsdp": {f"module._fsdp_wrapped_module.{key}": value for key, value in state.items()},
             "bare": bare,
             "leading": leading,
+            "imagenet": {"best_acc1": torch.ones(()), "state_dict": state, "optimizer": {"state": {}}},
+            "ema": {"ema": torch.ones(3), "model": state},
             "more": state | fewer,
         }
         part = {

@@ -92,8 +92,9 @@ TEST_CASE("a state_dict in a checkpoint with other values") {
   for (const std::string key : {"state_dict", "model_state_dict", "model"}) {
     PickleWriter out;
     out.name("collections", "OrderedDict").empty_tuple().call().mark();
-    out.text("epoch").integer(3).text(key);
-    out.name("collections", "OrderedDict").empty_tuple().call().mark().text("w");
+    out.text("epoch").integer(3).text("best_acc1");
+    add_tensor(out, {});
+    out.text(key).name("collections", "OrderedDict").empty_tuple().call().mark().text("w");
     add_tensor(out, {});
     out.set_items().set_items();
     const TorchFile file(folder.write("w.pt", archive(out.finish())));
