@@ -26,8 +26,8 @@ class TorchFile : public TensorFile {
  public:
   // Throws Error{data} with the file's name and the problem. Refused: what Pickle and
   // read_zip_directory() refuse, pickles over 16 MiB, more than 65536 tensors, names over 512
-  // bytes, more dimensions than a Shape has, tensors that are not entirely in their storage or have
-  // more elements than it, other element types, big-endian files.
+  // bytes, more dimensions than a Shape has, tensors that are not entirely in their storage or
+  // expanded to more than 2^24 elements, other element types, big-endian files.
   explicit TorchFile(const std::string& path);
 
   void read(const Entry& entry, std::span<std::byte> out) const override;

@@ -96,6 +96,7 @@ class Programs:
             "leading": leading,
             "imagenet": {"best_acc1": torch.ones(()), "state_dict": state, "optimizer": {"state": {}}},
             "ema": {"ema": torch.ones(3), "model": state},
+            "expanded": state | {"norm.weight": torch.ones(1).expand(72)},
             "more": state | fewer,
         }
         part = {
