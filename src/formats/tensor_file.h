@@ -55,6 +55,14 @@ bool readable_as_floats(DType dtype);
 // readable_as_floats(entry.desc.dtype). Throws Error{data}.
 void read_floats(const TensorFile& file, const TensorFile::Entry& entry, std::span<float> out);
 
+// Whether read_counts() takes tensors of this type: i64, i32 and those of read_floats().
+bool readable_as_counts(DType dtype);
+
+// Reads a tensor of `file` as int64, as programs store batch norm's counts that convert a whole
+// state_dict. Numbers that int64 does not have become 0. REQUIRES: `out` has the entry's number of
+// elements, and readable_as_counts(entry.desc.dtype). Throws Error{data}.
+void read_counts(const TensorFile& file, const TensorFile::Entry& entry, std::span<int64_t> out);
+
 // Opens a file of safetensors or of torch.save, told apart by their first bytes. Throws Error{data}
 // if it is neither, or as SafeTensorsFile and TorchFile do.
 std::unique_ptr<const TensorFile> open_tensor_file(const std::string& path);

@@ -89,6 +89,8 @@ class Programs:
             "brain": state | {key: state[key].bfloat16() for key in floats},
             "doubles": state | {key: state[key].double() for key in floats},
             "uncounted": {key: state[key] for key in floats},
+            "counts": state | {"norm.num_batches_tracked": torch.tensor(7, dtype=torch.int32)},
+            "all-halves": {key: value.half() for key, value in state.items()},
             "ddp": {f"module.{key}": value for key, value in state.items()},
             "compiled": {f"_orig_mod.{key}": value for key, value in leading.items()},
             "fsdp": {f"module._fsdp_wrapped_module.{key}": value for key, value in state.items()},
