@@ -79,11 +79,12 @@ bool alike(const Shape& a, const Shape& b) {
   return std::ranges::equal(bare(a), bare(b));
 }
 
-// Whether the file's tensor becomes the wanted one: floats are converted.
+// Whether the file's tensor becomes the wanted one: floats and batch norm's counts are converted.
 bool fits(const TensorDesc& of_file, const TensorDesc& wanted) {
   if (!alike(of_file.shape, wanted.shape)) return false;
   return of_file.dtype == wanted.dtype ||
-         (wanted.dtype == DType::f32 && readable_as_floats(of_file.dtype));
+         (wanted.dtype == DType::f32 && readable_as_floats(of_file.dtype)) ||
+         (wanted.dtype == DType::i64 && readable_as_counts(of_file.dtype));
 }
 
 // PyTorch's before 0.4.1, and files that keep floats only, lack batch norm's counts. They matter
@@ -175,6 +176,8 @@ void read(const TensorFile& file, const std::vector<Home>& homes,
     const auto read_to = [&](std::byte* to) {
       if (h.desc.dtype == DType::f32)
         read_floats(file, *found[i], {reinterpret_cast<float*>(to), size / sizeof(float)});
+      else if (h.desc.dtype == DType::i64)
+        read_counts(file, *found[i], {reinterpret_cast<int64_t*>(to), size / sizeof(int64_t)});
       else
         file.read(*found[i], {to, size});
     };

@@ -17,7 +17,7 @@ namespace dpt {
 namespace {
 
 void read_classes(Csv& c, const Node& n, Diagnostics& d) {
-  c.auto_classes = n.kind == Node::Kind::scalar && !n.quoted && n.text == "auto";
+  c.auto_classes = n.kind == Node::Kind::scalar && n.text == "auto";
   if (!c.auto_classes) read_into<int64_t>("classes", n, kNotNegative, c.classes, d);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,6 +12,8 @@
 #include "data/dataset.h"
 #include "export/torch_parts.h"
 #include "formats/python_call.h"
+#include "formats/tensor_file.h"
+#include "formats/torch_file.h"
 #include "layers/initialisation.h"
 #include "optim/optimizer.h"
 #include "optim/precision.h"
@@ -193,8 +196,10 @@ std::string imports(std::string_view body) {
                                          {"math.", "import math"},
                                          {"os.", "import os"},
                                          {"struct.", "import struct"},
+                                         {"sys.", "import sys"},
                                          {"tarfile.", "import tarfile"},
                                          {"tempfile.", "import tempfile"},
+                                         {"zipfile.", "import zipfile"},
                                          {"OrderedDict(", "from collections import OrderedDict"},
                                          {"Path(", "from pathlib import Path"}};
   static constexpr Import kForeign[] = {
@@ -232,11 +237,18 @@ std::string imports(std::string_view body) {
   return out;
 }
 
+std::string python_list(std::span<const std::string_view> words) {
+  return python(std::vector<std::string_view>(words.begin(), words.end()));
+}
+
 std::string helpers(const TorchFacts& f, std::string_view data) {
   std::string loss = type_of<LossType>(f.spec.loss).torch(f.spec.loss.settings);
   loss.resize(loss.find('('));
   return filled("helpers",
-                {{"read_idx", data.find("read_idx(") != data.npos},
+                {{"state_dict_keys", python_list(kStateDictEntries)},
+                 {"wrappers", python_list(kWrapperNames)},
+                 {"ddp", f.ddp},
+                 {"read_idx", data.find("read_idx(") != data.npos},
                  {"transformed", torch_transforms_samples(f)},
                  {"mixes", f.mixes()},
                  {"mixup", data.find("(mixup, ") != data.npos},

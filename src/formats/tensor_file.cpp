@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include "base/fail.h"
@@ -30,13 +31,11 @@ const TensorFile::Entry* TensorFile::find(std::string_view name) const {
 }
 
 std::string without_wrappers(std::string_view name) {
-  constexpr std::array<std::string_view, 4> kWrappers = {
-      "module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"};
   std::string out;
   while (true) {
     const size_t dot = name.find('.');
     if (dot == name.npos) return out += name;
-    if (std::ranges::find(kWrappers, name.substr(0, dot)) == kWrappers.end())
+    if (std::ranges::find(kWrapperNames, name.substr(0, dot)) == kWrapperNames.end())
       out += name.substr(0, dot + 1);
     name.remove_prefix(dot + 1);
   }
@@ -59,6 +58,26 @@ void read_floats(const TensorFile& file, const TensorFile::Entry& entry, std::sp
   file.read(entry, std::as_writable_bytes(std::span(halves)));
   std::ranges::transform(halves, out.begin(),
                          entry.desc.dtype == DType::bf16 ? from_bf16 : from_f16);
+}
+
+bool readable_as_counts(DType dtype) {
+  return dtype == DType::i64 || dtype == DType::i32 || readable_as_floats(dtype);
+}
+
+void read_counts(const TensorFile& file, const TensorFile::Entry& entry, std::span<int64_t> out) {
+  if (entry.desc.dtype == DType::i64) return file.read(entry, std::as_writable_bytes(out));
+  if (entry.desc.dtype == DType::i32) {
+    std::vector<int32_t> narrow(out.size());
+    file.read(entry, std::as_writable_bytes(std::span(narrow)));
+    std::ranges::copy(narrow, out.begin());
+    return;
+  }
+  constexpr float kLimit = 0x1p63F;
+  std::vector<float> floats(out.size());
+  read_floats(file, entry, floats);
+  std::ranges::transform(floats, out.begin(), [](float x) {
+    return std::abs(x) < kLimit ? static_cast<int64_t>(x) : 0;
+  });
 }
 
 std::unique_ptr<const TensorFile> open_tensor_file(const std::string& path) {

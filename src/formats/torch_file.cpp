@@ -32,6 +32,9 @@ constexpr Storage kStorages[] = {
 
 constexpr std::string_view kUtils = "torch._utils";
 
+// A tensor that is expanded, as by Tensor.expand(), has more elements than its storage.
+constexpr uint64_t kMostExpanded = uint64_t{1} << 24;
+
 bool allows(std::string_view module, std::string_view attribute) {
   if (module == "collections") return attribute == "OrderedDict";
   if (module == kUtils)
@@ -148,14 +151,14 @@ class StateDict {
 
   const Value& state_dict() const {
     const Value& root = pickle_.root();
-    if (holds_tensors(root)) return root;
     if (is_dict(root))
-      for (const std::string_view wanted : {"state_dict", "model_state_dict", "model"})
+      for (const std::string_view wanted : kStateDictEntries)
         for (size_t i = 0; i + 1 < root.members.size(); i += 2)
           if (const Value& key = pickle_[root.members[i]];
               key.kind == Kind::text && key.text == wanted &&
               holds_tensors(pickle_[root.members[i + 1]]))
             return pickle_[root.members[i + 1]];
+    if (holds_tensors(root)) return root;
     fail(Fault::data,
          "{} holds no state_dict; in Python, write torch.save(model.state_dict(), ...)", path_);
   }
@@ -217,25 +220,25 @@ class StateDict {
     return {found.type->as, Shape(extents)};
   }
 
-  // Every element lies in the storage, and none is there twice.
+  // Every element lies in the storage. Elements of an expanded tensor are there once.
   void check_inside(const Found& found, uint64_t first, const std::vector<int64_t>& extents,
                     const std::vector<int64_t>& strides) const {
-    check(first <= found.elements);
+    constexpr std::string_view kOutside = "has elements outside of its storage";
+    if (first > found.elements) refuse(kOutside);
     if (std::ranges::find(extents, 0) != extents.end()) return;
-    uint64_t count = 1, last = first;  // both stay at most found.elements, so nothing overflows
+    const uint64_t most = std::max(found.elements, kMostExpanded);
+    uint64_t count = 1, last = first;  // at most `most` and found.elements: nothing overflows
     for (size_t i = 0; i < extents.size(); ++i) {
       const auto extent = static_cast<uint64_t>(extents[i]),
                  stride = static_cast<uint64_t>(strides[i]);
-      check(extent <= found.elements / count);
-      count *= extent;
       if (extent == 1) continue;
-      check(stride <= (found.elements - last) / (extent - 1));
+      if (stride > (found.elements - last) / (extent - 1)) refuse(kOutside);
       last += (extent - 1) * stride;
+      if (extent > most / count)
+        refuse(fmt::format("is expanded to more than {} elements; save a copy", kMostExpanded));
+      count *= extent;
     }
-    check(last < found.elements);
-  }
-  void check(bool inside) const {
-    if (!inside) refuse("has elements outside of its storage");
+    if (last >= found.elements) refuse(kOutside);
   }
 
   const Archive& archive_;

@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/disk.h"
@@ -13,16 +14,20 @@
 
 namespace dpt {
 
+// Entries of a dict that hold the state_dict, the first one that there is.
+inline constexpr std::array<std::string_view, 3> kStateDictEntries = {"state_dict",
+                                                                      "model_state_dict", "model"};
+
 // A file of torch.save since PyTorch 1.6: a ZIP archive with a pickle and the bytes of each
-// storage. The pickle must hold a state_dict, or a dict with one under "state_dict",
-// "model_state_dict" or "model"; other values, such as an optimizer's, are ignored. Elements of
-// float64, float16 and bfloat16 are converted to float32, and bool to uint8.
+// storage. The pickle must hold a state_dict, or a dict with one in an entry of kStateDictEntries;
+// other values, such as an optimizer's, are ignored. Elements of float64, float16 and bfloat16 are
+// converted to float32, and bool to uint8.
 class TorchFile : public TensorFile {
  public:
   // Throws Error{data} with the file's name and the problem. Refused: what Pickle and
   // read_zip_directory() refuse, pickles over 16 MiB, more than 65536 tensors, names over 512
-  // bytes, more dimensions than a Shape has, tensors that are not entirely in their storage or have
-  // more elements than it, other element types, big-endian files.
+  // bytes, more dimensions than a Shape has, tensors that are not entirely in their storage or
+  // expanded to more than 2^24 elements, other element types, big-endian files.
   explicit TorchFile(const std::string& path);
 
   void read(const Entry& entry, std::span<std::byte> out) const override;

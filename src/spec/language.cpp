@@ -174,7 +174,7 @@ void read_devices(DeviceSpec& out, const Node& n, Diagnostics& d) {
 
 // The word `auto`, or a number.
 void read_batch_size(DataSpec& out, const Node& n, Diagnostics& d) {
-  out.auto_batch = n.kind == Node::Kind::scalar && !n.quoted && n.text == "auto";
+  out.auto_batch = n.kind == Node::Kind::scalar && n.text == "auto";
   int64_t size = 0;
   if (!out.auto_batch && read_value("batch_size", n, Rule<int64_t>(kCount), size, d))
     out.batch_size = size;

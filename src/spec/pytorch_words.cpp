@@ -28,6 +28,17 @@ constexpr std::string_view kLoop =
 constexpr std::string_view kMetrics =
     "list metrics in `evaluate: {metrics: [accuracy, precision, recall, f1, auc]}`; test.f1.LABEL "
     "is that of one class or label";
+constexpr std::string_view kPrefetched =
+    "batches are prefetched by threads of dptrain's own, so delete this key";
+constexpr std::string_view kAverageWeights =
+    "set `ema: 0.999`, an exponential average of the weights, or `asgd: {average: true}`";
+constexpr std::string_view kLayerWise =
+    "optimizers that adapt the rate of each layer are not available; use adam_w";
+constexpr std::string_view kImplementation =
+    "it chooses between implementations of PyTorch, and dptrain has one, so delete this key";
+constexpr std::string_view kPermute =
+    "use permute, which lists all dimensions but the batch in their new order";
+constexpr std::string_view kZeroPad = "use pad, whose new elements are 0 by default";
 constexpr std::string_view kTied =
     "two layers cannot share a parameter; the exported program can be changed";
 constexpr std::string_view kMasks =
@@ -54,6 +65,17 @@ constexpr Advice kAdvice[] = {
     {"view", "use reshape or flatten"},
     {"squeeze", "use reshape or flatten"},
     {"unsqueeze", "use reshape"},
+    {"unflatten", "use reshape"},
+    {"transpose", kPermute},
+    {"swapaxes", kPermute},
+    {"movedim", kPermute},
+    {"zeropad1d", kZeroPad},
+    {"zeropad2d", kZeroPad},
+    {"zeropad3d", kZeroPad},
+    {"upsamplingbilinear2d",
+     "use upsample with `mode: bilinear, align_corners: true`, which this class sets"},
+    {"upsamplingnearest2d", "use upsample with `mode: nearest`"},
+    {"interpolate", "use upsample with `mode: bilinear` or `mode: nearest`"},
     {"collatefn", "samples have one shape; texts become windows by `sequence_length`"},
     {"autoencoder", "write `target_transforms: [input]`; see configs/fmnist_autoencoder.yaml"},
     {"tieweights", kTied},
@@ -77,7 +99,16 @@ constexpr Advice kAdvice[] = {
     {"lstm", kRecurrent},
     {"gru", kRecurrent},
     {"rnn", kRecurrent},
-    {"swa", "set `ema: 0.999`, an exponential average of the weights, or `asgd: {average: true}`"},
+    {"swa", kAverageWeights},
+    {"swalr", kAverageWeights},
+    {"lamb", kLayerWise},
+    {"lars", kLayerWise},
+    {"multilabelmarginloss",
+     "use multilabel_soft_margin_loss or bce_with_logits_loss for several labels of 0 and 1"},
+    {"foreach", kImplementation},
+    {"fused", kImplementation},
+    {"capturable", kImplementation},
+    {"differentiable", kImplementation},
     {"averagedmodel", "set `ema: 0.999`, an exponential average of the weights"},
     {"hinge",
      "use multi_margin_loss for several classes, or soft_margin_loss for targets 1 and -1"},
@@ -88,7 +119,9 @@ constexpr Advice kAdvice[] = {
     {"dice", kDice},
     {"diceloss", kDice},
     {"dataloader", "its arguments are keys of `data`: batch_size, shuffle, sampler, drop_last"},
-    {"numworkers", "batches are prefetched by threads of dptrain's own, so delete this key"},
+    {"numworkers", kPrefetched},
+    {"prefetchfactor", kPrefetched},
+    {"persistentworkers", kPrefetched},
     {"pinmemory", "GPU input is copied from pinned memory in any case, so delete this key"},
     {"distributedsampler", "`parallel: ddp` uses PyTorch's order of samples for each rank"},
     {"nosync", "set `accumulate: N`, micro-batches per step"},

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "checkpoint/model_file.h"
 #include "data/folder.h"
 #include "data/peak_growth.h"
+#include "formats/tensor_file.h"
 #include "train/run_spec.h"
 
 namespace dpt {
@@ -283,6 +285,40 @@ cores: 1
   tensors.erase(tensors.begin() + 4);
   write_sparse(path, tensors);
   CHECK(has(run_spec(net, {"initial_weights=" + path}).err, "it has no '1.running_mean'"));
+}
+
+TEST_CASE("batch norm's counts are read from integers and floats") {
+  const Folder folder;
+  const std::string path = folder.file("w.safetensors"), name = "1.num_batches_tracked";
+  const auto count = [&](DType dtype, const std::string& bytes) {
+    write_tensors(path, {{name, {dtype, {1}}}}, {bytes});
+    const std::unique_ptr<const TensorFile> file = open_tensor_file(path);
+    int64_t out = -1;
+    read_counts(*file, *file->find(name), {&out, 1});
+    return out;
+  };
+  CHECK(count(DType::i64, bytes_of<int64_t>({7})) == 7);
+  CHECK(count(DType::i32, bytes_of<int32_t>({7})) == 7);
+  CHECK(count(DType::f16, bytes_of<uint16_t>({to_f16(7)})) == 7);
+  CHECK(count(DType::f16, bytes_of<uint16_t>({0x7c00})) == 0);  // infinite
+  CHECK(count(DType::f64, bytes_of<double>({1e300})) == 0);
+  const std::string net = R"(
+data: {dataset: {random: {samples: 8, in_features: 2, out_features: 3}}, batch_size: 4}
+model: [{batch_norm1d: {affine: false}, name: norm}, {linear: 3, name: fc}]
+loss: mse_loss
+optimizer: {sgd: 0.1}
+cores: 1
+)";
+  write_tensors(path,
+                {{"norm.running_mean", {DType::f32, {2}}},
+                 {"norm.running_var", {DType::f32, {2}}},
+                 {"norm.num_batches_tracked", {DType::i32, {}}},
+                 {"fc.weight", {DType::f32, {3, 2}}},
+                 {"fc.bias", {DType::f32, {3}}}},
+                {bytes_of<float>({0, 0}), bytes_of<float>({1, 1}), bytes_of<int32_t>({7}),
+                 std::string(24, '\0'), std::string(12, '\0')});
+  const Ran ran = run_spec(net, {"initial_weights=" + path});
+  CHECK_MESSAGE(ran.code == 0, ran.err);
 }
 
 TEST_CASE("partial: takes what fits and says what it did not take, and why") {

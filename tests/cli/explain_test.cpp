@@ -58,6 +58,11 @@ TEST_CASE("explain names what a word of PyTorch is here") {
   CHECK(has(loader.out, "\nkey 'data.shuffle': "));
   CHECK(has(dptrain({"explain", "torch.nn.CrossEntropyLoss"}).out, "loss 'cross_entropy': "));
   CHECK(has(dptrain({"explain", "LSTM"}).out, "recurrent layers are not available"));
+  CHECK(has(dptrain({"explain", "nn.Unflatten"}).out, "use reshape"));
+  CHECK(has(dptrain({"explain", "persistent_workers"}).out, "delete this key"));
+  const std::string rates = dptrain({"explain", "ConstantLR"}).out;
+  CHECK(has(rates, "schedule 'constant_lr': "));
+  CHECK_FALSE(has(rates, "'constant'"));
   const Finished unknown = dptrain({"explain", "flowers"});
   CHECK(unknown.code == 2);
   CHECK(has(unknown.err, "the spec language has no 'flowers'"));

@@ -228,7 +228,7 @@ TEST_CASE("a separate validation set has the classes of the training set") {
   const Folder folder;
   folder.write("t.yaml", R"(
 data:
-  dataset: {csv: {path: t.csv, targets: y, classes: auto}}
+  dataset: {csv: {path: t.csv, targets: y, classes: "auto"}}
   validation: {csv: v.csv}
   batch_size: 10
 model: [{linear: 16}, relu, {linear: 3}]

@@ -36,7 +36,8 @@ WEIGHTED = {
     "two ranks": ["parallel=ddp", "devices=2", "cores=1", "loss={cross_entropy: {}}", "log.loss=global"],
 }
 PLAIN = ["data.sampler=null", "data.transforms=[to_tensor]", "loss=cross_entropy",
-         "model=[{flatten: {start_dim: 2}}, {class_token: {}, name: class_token}, flatten, {linear: 3}]"]
+         "model=[{flatten: {start_dim: 2}}, {class_token: {}, name: class_token}, {position_embedding: {}, name: pos},"
+         " flatten, {batch_norm1d: {momentum: 0}, name: norm}, {linear: 3, name: head}]"]
 MIXED = ["data.transforms=[to_tensor, {mixup: 0.4}, {cutmix: {alpha: 1, p: 0.5}}]"]
 
 
@@ -45,8 +46,11 @@ class Programs:
         self.dptrain, self.folder = dptrain, folder
         (folder / "t.yaml").write_text(SPEC)
 
+    def try_run(self, *words):
+        return subprocess.run([*map(str, words)], cwd=self.folder, text=True, capture_output=True)
+
     def run(self, *words):
-        done = subprocess.run([*map(str, words)], cwd=self.folder, text=True, capture_output=True)
+        done = self.try_run(*words)
         if done.returncode != 0:
             sys.exit(f"{' '.join(map(str, words))}:\n{done.stdout}{done.stderr}")
         return done.stdout
@@ -60,25 +64,76 @@ class Programs:
         self.run(sys.executable, "net.py", "--losses", "torch.jsonl")
         print(self.run(self.dptrain, "compare", name, "torch.jsonl").splitlines()[-1])
 
+    def program(self):
+        spec = importlib.util.spec_from_file_location("net", self.folder / "net.py")
+        program = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(program)
+        return program
+
     def check_weights(self):
-        """Entries of a dict, halves, and the names that wrappers and bare parameters have."""
+        """The rules of docs/using-weights.md: a program starts from the weights that dptrain starts from."""
         import torch
 
         self.run(self.dptrain, "t.yaml", "out=first", "epochs=1", *PLAIN)
         self.run(self.dptrain, "export", "first", "-o", "w.pt")
         state = torch.load(self.folder / "w.pt", weights_only=True)
-        without_class = {name: value for name, value in state.items() if not name.startswith("class_token")}
-        for name, held in {
+        floats = [key for key, value in state.items() if value.is_floating_point()]
+        bare = {key.replace("token.weight", "token").replace("pos.weight", "pos"): v for key, v in state.items()}
+        leading = {key: value[None] if key in ("class_token", "pos") else value for key, value in bare.items()}
+        without_class = {key: value for key, value in leading.items() if key != "class_token"}
+        fewer = {"norm.weight": state["norm.weight"][None, None], "pos.weight": state["pos.weight"][None]}
+        whole = {
+            "plain": state,
             "entry": {"model_state_dict": state, "epoch": 3},
-            "halves": {key: value.half() for key, value in state.items()},
+            "halves": state | {key: state[key].half() for key in floats},
+            "brain": state | {key: state[key].bfloat16() for key in floats},
+            "doubles": state | {key: state[key].double() for key in floats},
+            "uncounted": {key: state[key] for key in floats},
+            "counts": state | {"norm.num_batches_tracked": torch.tensor(7, dtype=torch.int32)},
+            "all-halves": {key: value.half() for key, value in state.items()},
+            "ddp": {f"module.{key}": value for key, value in state.items()},
+            "compiled": {f"_orig_mod.{key}": value for key, value in leading.items()},
             "fsdp": {f"module._fsdp_wrapped_module.{key}": value for key, value in state.items()},
-            "bare": {key.replace("class_token.weight", "class_token"): value for key, value in state.items()},
-            "part": {"model": without_class | {"other.weight": torch.ones(3)}},
-        }.items():
+            "bare": bare,
+            "leading": leading,
+            "imagenet": {"best_acc1": torch.ones(()), "state_dict": state, "optimizer": {"state": {}}},
+            "ema": {"ema": torch.ones(3), "model": state},
+            "expanded": state | {"norm.weight": torch.ones(1).expand(72)},
+            "more": state | fewer,
+        }
+        part = {
+            "part": without_class | {"other.weight": torch.ones(3)},
+            "head": leading | {"head.weight": torch.ones(5, 74), "head.bias": torch.ones(5)},
+            "integers": leading | {"pos": torch.ones(2, 36, dtype=torch.int32)},
+        }
+        self.export(*PLAIN)
+        program = self.program()
+        for name, held in (whole | part).items():
             torch.save(held, self.folder / f"{name}.pt")
-            file = f"{{file: {name}.pt, partial: true}}"
-            for words in [["initial_weights=" + file], [f"initial_weights={name}.pt"]][: 1 if name == "part" else 2]:
-                self.check_losses(f"{name}{len(words[0])}", [*PLAIN, *words])
+            for partial in [True, False] if name in whole else [True]:
+                file = f"initial_weights={{file: {name}.pt, partial: {str(partial).lower()}}}"
+                self.run(self.dptrain, "t.yaml", f"out={name}{partial}", "optimizer.lr=0", "steps=1", *PLAIN, file)
+                self.run(self.dptrain, "export", f"{name}{partial}", "-o", "same.pt")
+                expected = torch.load(self.folder / "same.pt", weights_only=True)
+                torch.manual_seed(program.SEED)
+                model = program.make_model()
+                program.load_weights(model, self.folder / f"{name}.pt", partial)
+                for key, value in model.state_dict().items():
+                    if not key.endswith("num_batches_tracked"):  # dptrain has done a step
+                        assert torch.equal(value, expected[key]), (name, partial, key)
+        for name in part:
+            try:
+                program.load_weights(program.make_model(), self.folder / f"{name}.pt")
+            except ValueError as error:
+                assert "not in the file: [" in str(error), error
+            else:
+                raise AssertionError(f"{name} is loaded whole")
+        for name, words in {"one": [], "two-ranks": WEIGHTED["two ranks"]}.items():
+            words = [*words, *PLAIN, "initial_weights={file: part.pt, partial: true}"]
+            self.check_losses(f"part-{name}", words)
+            said = self.try_run(sys.executable, "net.py").stderr
+            expected = "part.pt: not in the file: ['class_token.weight']; other shape: []; unused: ['other.weight']"
+            assert said.count(expected) == 1, said
 
     def check_mixed(self):
         import torch
@@ -87,9 +142,7 @@ class Programs:
         self.run(sys.executable, "net.py", "--losses", "torch.jsonl")
         losses = [json.loads(line)["loss"] for line in (self.folder / "torch.jsonl").read_text().splitlines()]
         assert len(losses) == 24 and sum(losses[-8:]) < sum(losses[:8]), losses
-        spec = importlib.util.spec_from_file_location("net", self.folder / "net.py")
-        program = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(program)
+        program = self.program()
         data, weights = program.train_data()
         assert len(weights) == len(data) == 90
         per_class = torch.stack([y for _, y in data.data]).T.double() @ weights

@@ -6,7 +6,7 @@ namespace dpt::schedules {
 namespace {
 
 struct Constant {
-  static constexpr Usage kUsage{"torch.optim.lr_scheduler.ConstantLR", "schedule: constant"};
+  static constexpr Usage kUsage{"", "schedule: constant"};
   static KeyTable<Constant> keys() { return {}; }
 
   double lr(double base, int64_t, int64_t) const { return base; }

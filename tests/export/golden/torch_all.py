@@ -11,6 +11,8 @@ import argparse
 import gzip
 import math
 import struct
+import sys
+import zipfile
 from pathlib import Path
 
 import torch
@@ -35,29 +37,49 @@ def read_idx(path):
     return torch.frombuffer(bytearray(data), dtype=torch.uint8, offset=4 + 4 * rank).reshape(shape)
 
 
+def without_ones(shape):
+    """Leading dimensions of 1 do not count: bare parameters have them."""
+    return without_ones(shape[1:]) if shape[:1] == (1,) else shape
+
+
 def load_weights(model, path, partial=False):
-    """From a .safetensors file, as dptrain's, or from torch.save; partial: only what fits."""
-    if Path(path).suffix == ".safetensors":
+    """From a safetensors file, as dptrain's, or from torch.save; partial: only what fits."""
+    if zipfile.is_zipfile(path):
+        file = torch.load(path, weights_only=True)
+        entries = (file.get(key) for key in ["state_dict", "model_state_dict", "model"])
+        state = next((entry for entry in entries if isinstance(entry, dict)), file)
+    else:
         from safetensors.torch import load_file
 
         state = load_file(path)
-    else:
-        state = torch.load(path, weights_only=True)
-        if not any(torch.is_tensor(value) for value in state.values()):
-            keys = ("state_dict", "model_state_dict", "model")
-            state = next(state[key] for key in keys if isinstance(state.get(key), dict))
-    own = model.state_dict()
-    wrappers = ("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
-    weights = {}
-    for name, value in state.items():
-        if name not in own:  # wrappers of modules add to names
-            name = ".".join(part for part in name.split(".") if part not in wrappers)
-        if name not in own and f"{name}.weight" in own:  # a bare parameter
-            name += ".weight"
-        fits = name in own and own[name].shape == value.shape
-        if fits or not partial:
-            weights[name] = value
-    model.load_state_dict(weights, strict=not partial)
+    state = {name: value for name, value in state.items() if torch.is_tensor(value)}
+    wrappers = ["module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"]
+    names = {
+        ".".join(part for part in name.split(".") if part not in wrappers): name
+        for name in reversed(state)
+    }
+    names |= {name: name for name in state}
+    weights, used, missing, other = {}, set(), [], []
+    for name, own in model.state_dict().items():
+        found = names.get(name, names.get(name.removesuffix(".weight")))  # or a bare parameter
+        used.add(found)
+        if found is None:
+            if not name.endswith("num_batches_tracked"):
+                missing.append(name)
+            continue
+        value = state[found]
+        converts = value.is_floating_point() or not own.is_floating_point()
+        if converts and without_ones(value.shape) == without_ones(own.shape):
+            weights[name] = value.reshape(own.shape)
+        else:
+            other.append(f"{name} {list(own.shape)}, in the file {list(value.shape)} {value.dtype}")
+    unused = [name for name in state if name not in used]
+    if missing or other or unused:
+        text = f"{path}: not in the file: {missing}; other shape: {other}; unused: {unused}"
+        if not partial or not weights:
+            raise ValueError(text)
+        print(text, file=sys.stderr)
+    model.load_state_dict(weights, strict=False)
 
 
 def write_weights(state, path):

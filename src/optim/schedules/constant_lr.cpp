@@ -1,0 +1,47 @@
+// constant_lr: lr * factor in the first total_iters intervals, then lr, as PyTorch's ConstantLR.
+#include "formats/python_call.h"
+#include "optim/schedules/closed_form.h"
+
+namespace dpt::schedules {
+namespace {
+
+constexpr double kFactor = 1.0 / 3;
+constexpr Range kAboveZero{
+    .text = "must be above 0 and at most 1", .low = 0, .high = 1, .above_low = true};
+
+struct ConstantLr {
+  static constexpr Usage kUsage{"torch.optim.lr_scheduler.ConstantLR",
+                                "schedule: {constant_lr: {factor: 0.5, total_iters: 10}}"};
+
+  double factor = kFactor;
+  int64_t total_iters = 5;
+
+  static KeyTable<ConstantLr> keys() {
+    return KeyTable<ConstantLr>()
+        .optional("factor", &ConstantLr::factor,
+                  "factor of the learning rate before interval total_iters", kAboveZero)
+        .optional("total_iters", &ConstantLr::total_iters, "number of intervals with the factor",
+                  kPositive);
+  }
+
+  double lr(double base, int64_t k, int64_t) const {
+    return k < total_iters ? base * factor : base;
+  }
+
+  std::string torch(int64_t) const {
+    return PythonCall("lr_scheduler.ConstantLR")
+        .expression("optimizer")
+        .key("factor", factor, kFactor)
+        .key("total_iters", total_iters, int64_t{5})
+        .str();
+  }
+};
+
+}  // namespace
+
+ScheduleType constant_lr() {
+  return closed_form<ConstantLr>("constant_lr",
+                                 "Multiplies the learning rate by factor in the first intervals.");
+}
+
+}  // namespace dpt::schedules
