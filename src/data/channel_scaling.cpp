@@ -10,7 +10,7 @@
 namespace dpt {
 
 size_t scaled_channels(const Shape& sample) {
-  return sample.rank() == 0 || sample.rank() == 2 ? 1 : static_cast<size_t>(sample[0]);
+  return sample.rank() == 0 ? 1 : static_cast<size_t>(sample[0]);
 }
 
 std::vector<ChannelScaling> fit_channels(std::span<const double> values, const Shape& sample,
