@@ -200,6 +200,19 @@ TEST_CASE("predict leaves out images that it cannot read" * doctest::skip(!reads
   const auto values = values_of<float>(outputs);
   for (size_t i = 0; i < values.size(); ++i)
     CHECK(std::isnan(values[i]) == (i / 2 == 1 || i / 2 == 3));
+  // A file that is named keeps its row, whatever its type; one of a folder is left out.
+  folder.write("new/0.gif", "GIF89a");
+  const Finished named =
+      predict(folder, {"t", "new/0.gif", "new/1.png", "new/3.png", "-o", "named.npy"});
+  CHECK(named.code == 4);
+  CHECK_MESSAGE(has(named.err, "1 of 3 files could not be read and has no prediction"), named.err);
+  const Table rows = read_npy(folder.file("named.npy"));
+  REQUIRE(rows.desc.shape == Shape{3, 2});
+  CHECK(std::isnan(values_of<float>(rows)[1]));
+  CHECK_FALSE(std::isnan(values_of<float>(rows)[2]));
+  const Finished left_out = predict(folder, {"t", "new"});
+  CHECK_MESSAGE(has(left_out.err, "note: new/0.gif is left out"), left_out.err);
+  CHECK(has(left_out.err, "2 of 4 files could not be read"));
   const Finished none = predict(folder, {"t", "new/4.png"});
   CHECK(none.code == 4);
   CHECK(none.out.empty());

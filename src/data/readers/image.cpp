@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "base/fail.h"
 #include "data/readers/image_formats.h"
@@ -108,10 +109,12 @@ Image decode_image(std::span<const std::byte> bytes, const std::string& path) {
     case ImageFormat::other:
       break;
   }
-  fail(Fault::data,
-       "{} is not a JPEG, PNG, BMP, PPM, PGM, WebP or TIFF image, despite its name; convert it to "
-       "PNG, or remove it",
-       path);
+  fail(
+      Fault::data,
+      "{} is not a JPEG, PNG, BMP, PPM, PGM, WebP or TIFF image{}; convert it to PNG, or remove it",
+      path,
+      is_image_ending(std::filesystem::path(path).extension().string()) ? ", despite its name"
+                                                                        : "");
 }
 
 }  // namespace dpt

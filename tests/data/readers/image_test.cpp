@@ -97,7 +97,7 @@ TEST_CASE("folders of images are torchvision's ImageFolder, Resize and CenterCro
 TEST_CASE("images that are damaged, cut short or lie are refused by name") {
   const auto why = [](const std::string& bytes) { return data_error([&] { decoded(bytes); }); };
   CHECK(why("hello") ==
-        "x.img is not a JPEG, PNG, BMP, PPM, PGM, WebP or TIFF image, despite its name; convert it "
+        "x.img is not a JPEG, PNG, BMP, PPM, PGM, WebP or TIFF image; convert it "
         "to PNG, or remove it");
   if (skip_without(reads_jpeg() && reads_png(), "libjpeg-turbo and libpng")) return;
   const std::string jpeg = read_file(kImages + "/jpeg/420.jpg"),
