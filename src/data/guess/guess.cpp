@@ -9,6 +9,7 @@
 #include "base/count.h"
 #include "base/fail.h"
 #include "base/units.h"
+#include "data/guess/image_layout.h"
 #include "data/readers/bytes.h"
 #include "formats/json.h"
 #include "spec/tree.h"
@@ -120,11 +121,8 @@ bool is_text(const std::string& path) {
 DataGuess guess_folder(const std::string& path) {
   if (holds_image_folders(path)) return guess_images(path);
   if (holds_arrays(path)) return guess_arrays(path);
-  if (const size_t images = loose_images(path); images > 0)
-    fail(Fault::data,
-         "{0} holds {1} side by side; each class needs a subfolder of its own: move the images to "
-         "{0}/CLASS/1.jpg",
-         path, counted(images, "image"));
+  if (const std::string problem = loose_images(path); !problem.empty())
+    fail(Fault::data, "{}", problem);
   const std::string unread = unread_files(path);
   fail(Fault::data,
        "{} holds neither folders of images, one per class (CLASS/1.jpg or "
