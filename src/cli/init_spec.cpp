@@ -10,6 +10,7 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/image_shape.h"
 #include "base/one_line.h"
 #include "data/tables.h"
 
@@ -393,6 +394,11 @@ std::string why_not(const Dataset& d) {
   const std::string both =
       fmt::format("the samples are {} {}, and the targets of each are {} {}", sample.str(),
                   name_of(d.inputs.desc.dtype), target.str(), name_of(d.targets.desc.dtype));
+  if (like_channels_last(sample))
+    return fmt::format(
+        "the samples are {}, images with their channels last, as in Keras; dptrain takes "
+        "[channels, height, width]: numpy.save(\"x.npy\", x.transpose(0, 3, 1, 2))",
+        sample.str());
   if (d.classes == 0 && target.rank() != 1)
     return both +
            ": init writes nets for classes and for rows of numbers; write the spec as "

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/count.h"
+#include "base/image_shape.h"
 #include "data/tables.h"
 
 namespace dpt {
@@ -77,9 +78,32 @@ void check_classes(const SessionData& data, std::vector<std::string>& out) {
   if (data.final_test) check(*data.final_test, "test", {});
 }
 
+// The first layer or transform that takes images [channels, height, width] from the data; empty:
+// none does.
+std::string_view takes_images(const Spec& spec) {
+  for (const Choice& t : spec.data.transforms) {
+    const auto& type = *static_cast<const TransformType*>(t.what);
+    if (type.random.change != nullptr || type.colors != nullptr) return type.name;
+  }
+  const bool layer =
+      !spec.model.empty() && spec.model[0].kind == ModelItem::Kind::layer && spec.model[0].layer;
+  const std::string_view first = layer ? spec.model[0].layer.what->name : "";
+  return first.ends_with("2d") ? first : "";
+}
+
+void check_channel_order(const Spec& spec, const Shape& sample, std::vector<std::string>& out) {
+  const std::string_view name = takes_images(spec);
+  if (name.empty() || !like_channels_last(sample)) return;
+  out.push_back(fmt::format(
+      "the samples are {}, as images with their channels last (Keras), but {} takes [channels, "
+      "height, width]: save the array as x.transpose(0, 3, 1, 2)",
+      sample.str(), name));
+}
+
 }  // namespace
 
-std::vector<std::string> data_warnings(const SessionData& data) {
+std::vector<std::string> data_warnings(const Session& session) {
+  const SessionData& data = session.data;
   std::vector<std::string> out = data.train.warnings;
   const auto add = [&](const Dataset& set) {
     out.insert(out.end(), set.warnings.begin(), set.warnings.end());
@@ -87,6 +111,7 @@ std::vector<std::string> data_warnings(const SessionData& data) {
   if (data.test && data.test_rows.empty()) add(*data.test);
   if (data.final_test) add(*data.final_test);
   check_classes(data, out);
+  check_channel_order(session.settings.spec, data.train.inputs.sample(), out);
   return out;
 }
 

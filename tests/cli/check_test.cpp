@@ -127,6 +127,31 @@ TEST_CASE("check explains integer targets of 1 and -1") {
                 other.err);
 }
 
+TEST_CASE("check warns about images with their channels last") {
+  const Folder folder;
+  folder.write("x.npy", npy("|u1", "(4, 8, 9, 3)", std::vector<uint8_t>(864, 7)));
+  folder.write("y.npy", npy("<i8", "(4,)", std::vector<int64_t>{0, 1, 0, 1}));
+  const auto checked = [&](const std::string& transforms, const std::string& first) {
+    folder.write("t.yaml", "data: {dataset: {npy: {inputs: x.npy, targets: y.npy}}, transforms: [" +
+                               transforms + "to_tensor], batch_size: 2}\nmodel: [" + first +
+                               "flatten, {linear: 2}]\nloss: cross_entropy\noptimizer: adam\n"
+                               "epochs: 1\n");
+    const Finished f = dptrain({"check", folder.file("t.yaml")});
+    CHECK_MESSAGE(f.code == 0, f.err);
+    return f.err;
+  };
+  CHECK_MESSAGE(has(checked("", "{conv2d: {out_channels: 2, kernel_size: 1}}, "),
+                    "the samples are [8, 9, 3], as images with their channels last (Keras), but "
+                    "conv2d takes [channels, height, width]: save the array as x.transpose(0, 3, "
+                    "1, 2)"),
+                checked("", ""));
+  CHECK(has(checked("random_horizontal_flip, ", ""), "but random_horizontal_flip takes"));
+  CHECK_FALSE(has(checked("", ""), "channels last"));
+  CHECK_FALSE(
+      has(checked("", "{permute: [3, 1, 2]}, {conv2d: {out_channels: 2, kernel_size: 1}}, "),
+          "channels last"));
+}
+
 TEST_CASE("check decodes images" * doctest::skip(!reads_png())) {
   const Folder folder;
   const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));

@@ -140,6 +140,11 @@ TEST_CASE("init: targets of 1 and -1, and label sequences") {
   folder.write("o/x.npy", npy("<f4", "(4, 1, 8, 8)", std::vector<float>(256, 0.5F)));
   folder.write("o/y.npy", npy("<i8", "(4, 2, 2)", std::vector<int64_t>(16, 1)));
   CHECK(has(refusal("o"), "the output [N, C, ...]"));
+  folder.write("k/x.npy", npy("|u1", "(4, 8, 9, 3)", std::vector<uint8_t>(864, 7)));
+  folder.write("k/y.npy", npy("<i8", "(4,)", std::vector<int64_t>{0, 1, 0, 1}));
+  CHECK(has(refusal("k"),
+            "the samples are [8, 9, 3], images with their channels last, as in Keras; dptrain "
+            "takes [channels, height, width]: numpy.save(\"x.npy\", x.transpose(0, 3, 1, 2))"));
   folder.write("n/x.npy", npy("<f8", "(4,)", std::vector<double>{1, 2, 3, 4}));
   folder.write("n/y.npy", npy("<i8", "(4,)", std::vector<int64_t>{0, 1, 0, 1}));
   CHECK(has(refusal("n"),
