@@ -115,8 +115,11 @@ class Writer {
     return std::ranges::all_of(all, [](float t) { return t == 0 || t == 1; });
   }
   bool tokens() const { return d_.inputs.desc.dtype == DType::i32; }
+  // Images [H, W] without a dimension of channels.
+  bool gray_arrays() const { return !tokens() && like_gray_image(sample_); }
   bool images() const {
     constexpr int64_t kSmallest = 8;
+    if (gray_arrays()) return true;
     return !tokens() && sample_.rank() == 3 && std::min(sample_[1], sample_[2]) >= kSmallest &&
            sample_[0] <= 16;
   }
@@ -227,12 +230,15 @@ class Writer {
     t_.line(fmt::format("  - linear: {}", outputs()), outputs_text());
   }
 
+  void add_channel() {
+    t_.line("  - reshape: [1, " + extents_of(sample_) + "]", "one channel in front");
+  }
+
   // Convolutions that keep the size; dilated ones see more of the surroundings.
   void dense_layers() {
     const Shape target = d_.targets.sample();
     const int rank = target.rank();
-    if (sample_ == target)
-      t_.line("  - reshape: [1, " + extents_of(sample_) + "]", "one channel in front");
+    if (sample_ == target) add_channel();
     constexpr int64_t kChannels[] = {16, 32, 32}, kDilations[] = {1, 2, 4};
     for (int i = 0; i < 3; ++i) {
       const int64_t d = kDilations[i];
@@ -253,7 +259,9 @@ class Writer {
 
   // Convolutions, each followed by half the resolution, while there is enough of it.
   void image_layers() {
-    int64_t side = std::min(sample_[1], sample_[2]), channels = 16;
+    if (gray_arrays()) add_channel();
+    const int rank = sample_.rank();
+    int64_t side = std::min(sample_[rank - 2], sample_[rank - 1]), channels = 16;
     constexpr int64_t kLarge = 128, kSmallest = 8, kMostChannels = 128;
     bool first = true;
     for (; side >= kSmallest && channels <= kMostChannels; channels *= 2, side /= 2) {

@@ -53,6 +53,18 @@ TEST_CASE("init: arrays of images, of tokens, and with a test set") {
   folder.write("i/x.npy", npy("|u1", "(6, 3, 16, 16)", std::vector<uint8_t>(6 * 768, 7)));
   folder.write("i/y.npy", npy("<i8", "(6,)", std::vector<int64_t>{0, 1, 2, 0, 1, 2}));
   CHECK(has(trained(folder, "i"), "- conv2d: {out_channels: 16"));
+  // Gray images without a dimension of channels.
+  for (const char* type : {"|u1", "<f4"}) {
+    folder.write("g/x.npy", type[1] == 'u'
+                                ? npy(type, "(6, 16, 14)", std::vector<uint8_t>(6 * 224, 7))
+                                : npy(type, "(6, 16, 14)", std::vector<float>(6 * 224, 0.5F)));
+    folder.write("g/y.npy", npy("<i8", "(6,)", std::vector<int64_t>{0, 1, 2, 0, 1, 2}));
+    const std::string gray = trained(folder, "g");
+    CHECK_MESSAGE(has(gray, "  - reshape: [1, 16, 14] "), gray);
+    CHECK(has(gray, "- conv2d: {out_channels: 16"));
+    CHECK(has(gray, "- normalize: {mean: 0."));
+    CHECK_FALSE(has(gray, "standardize"));
+  }
   folder.write("v/x.npy", npy("<f4", "(6, 2, 4, 8, 9)", std::vector<float>(6 * 576, 0.5F)));
   folder.write("v/y.npy", npy("<i8", "(6,)", std::vector<int64_t>{0, 1, 2, 0, 1, 2}));
   CHECK(has(trained(folder, "v"), "- conv3d: {out_channels: 16"));
