@@ -419,6 +419,20 @@ std::string why_not(const Dataset& d) {
         d.size(), name_of(d.inputs.desc.dtype));
   if (d.classes == 0 || target.rank() == 0 || is_dense(d) || (tokens && target == sample))
     return "";
+  if (target == Shape{1})
+    return both +
+           ": if these are classes, one per sample, save them as [N]: numpy.save(\"y.npy\", "
+           "y.ravel())";
+  const std::span<const int32_t> all = values_of<int32_t>(d.targets);
+  if (target.rank() == 1 && std::ranges::all_of(all, [](int32_t t) { return t == 0 || t == 1; }))
+    return both +
+           ": if each is a label that a sample may have, save them as float32: "
+           "numpy.save(\"y.npy\", y.astype(\"float32\"))";
+  const bool sequences = tokens || sample.rank() == 2;
+  if (target.rank() == 1 && !sequences)
+    return both +
+           ": integers are classes, of which init writes nets for one per sample; save values as "
+           "float32: numpy.save(\"y.npy\", y.astype(\"float32\"))";
   if (target.rank() == 1)
     return both +
            ": if these are sequences of labels, as in speech and handwriting, write the spec by "

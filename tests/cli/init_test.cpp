@@ -1,5 +1,6 @@
 // dptrain init: each kind of data gives a spec that passes the check and trains.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include <doctest/doctest.h>
@@ -152,6 +153,19 @@ TEST_CASE("init: targets of 1 and -1, and label sequences") {
   folder.write("o/x.npy", npy("<f4", "(4, 1, 8, 8)", std::vector<float>(256, 0.5F)));
   folder.write("o/y.npy", npy("<i8", "(4, 2, 2)", std::vector<int64_t>(16, 1)));
   CHECK(has(refusal("o"), "the output [N, C, ...]"));
+  // Classes and labels that are stored in another shape or type.
+  folder.write("l/x.npy", npy("|u1", "(4, 3, 8, 8)", std::vector<uint8_t>(768, 7)));
+  folder.write("l/y.npy", npy("<i8", "(4, 1)", std::vector<int64_t>{0, 1, 2, 1}));
+  CHECK(has(refusal("l"),
+            "if these are classes, one per sample, save them as [N]: "
+            "numpy.save(\"y.npy\", y.ravel())"));
+  folder.write("l/y.npy", npy("<i8", "(4, 2)", std::vector<int64_t>{0, 1, 1, 1, 0, 0, 1, 0}));
+  CHECK(has(refusal("l"),
+            "if each is a label that a sample may have, save them as float32: "
+            "numpy.save(\"y.npy\", y.astype(\"float32\"))"));
+  folder.write("l/y.npy", npy("<i8", "(4, 2)", std::vector<int64_t>{0, 1, 1, 1, 0, 0, 9, 0}));
+  CHECK(has(refusal("l"), "save values as float32: numpy.save("));
+  CHECK_FALSE(has(refusal("l"), "ctc_loss"));
   folder.write("k/x.npy", npy("|u1", "(4, 8, 9, 3)", std::vector<uint8_t>(864, 7)));
   folder.write("k/y.npy", npy("<i8", "(4,)", std::vector<int64_t>{0, 1, 0, 1}));
   CHECK(has(refusal("k"),
