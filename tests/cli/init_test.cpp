@@ -166,6 +166,12 @@ TEST_CASE("init: targets of 1 and -1, and label sequences") {
   folder.write("l/y.npy", npy("<i8", "(4, 2)", std::vector<int64_t>{0, 1, 1, 1, 0, 0, 9, 0}));
   CHECK(has(refusal("l"), "save values as float32: numpy.save("));
   CHECK_FALSE(has(refusal("l"), "ctc_loss"));
+  // Numbers that are not finite.
+  folder.write("m/x.npy", npy("<f4", "(3, 2)", std::vector<float>(6, 0.5F)));
+  folder.write("m/y.npy", npy("<f4", "(3,)", std::vector<float>{1, 2, NAN}));
+  CHECK(has(refusal("m"),
+            "m: sample 2 of the training set (counted from 0) has a target that is "
+            "not finite; fix or remove that sample"));
   folder.write("k/x.npy", npy("|u1", "(4, 8, 9, 3)", std::vector<uint8_t>(864, 7)));
   folder.write("k/y.npy", npy("<i8", "(4,)", std::vector<int64_t>{0, 1, 0, 1}));
   CHECK(has(refusal("k"),

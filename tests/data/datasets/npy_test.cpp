@@ -77,7 +77,7 @@ TEST_CASE("npy: columns and channels are standardized before they are rounded") 
   CHECK(has(data_error([&] { type.load(settings("inputs: i, targets: y"), {}); }),
             "holds integers, which `standardize` does not take"));
   CHECK(has(data_error([&] { type.load(settings("inputs: nan, targets: y1"), {}); }),
-            "holds numbers that are not finite"));
+            "nan: sample 0 (counted from 0) has a number that is not finite, which"));
   CHECK(type.torch(with_test, {}).empty());
 }
 
