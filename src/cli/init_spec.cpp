@@ -148,13 +148,13 @@ class Writer {
     t_.line("  shuffle: true", "a new random order in each epoch");
   }
 
-  // The same settings, but for the paths.
+  // Its other keys are those of the training set.
   void validation_folder() {
     t_.line("  validation:", "evaluated after each epoch");
     t_.line("    " + g_.type + ":");
     t_.line("      path: " + path_from(folder_, g_.validation));
     for (const DataGuess::Setting& s : g_.settings)
-      if (!s.is_path) t_.line(fmt::format("      {}: {}", s.key, s.value));
+      if (s.key == "on_error") t_.line(fmt::format("      {}: {}", s.key, s.value));
   }
 
   void transforms() {

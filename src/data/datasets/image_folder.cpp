@@ -48,14 +48,17 @@ struct ImageFolder {
                   "new length of the shorter side, or [height, width]; by default images keep "
                   "their size. Resampled as by Pillow 13",
                   kSide)
+        .shared()
         .optional("crop", &ImageFolder::crop,
                   "height and width of the center crop after resizing, or one number for both; "
                   "by default no crop. Without a crop, all images must have one size, unless "
                   "'resize' gives height and width",
                   kSide)
+        .shared()
         .optional("exif", &ImageFolder::exif,
                   "whether images are turned as their EXIF orientation says, as by Pillow's "
                   "ImageOps.exif_transpose; torchvision's ImageFolder reads them as stored")
+        .shared()
         .choice("on_error", &ImageFolder::on_error, {"error", "skip"},
                 "what happens to images that cannot be read: an error when training reaches one, "
                 "or all images are decoded once before training, and those are left out and named");

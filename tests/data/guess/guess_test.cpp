@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdlib>
 
+#include <fmt/format.h>
+
 #include "../folder.h"
 #include "base/units.h"
 #include "data/readers/image.h"
