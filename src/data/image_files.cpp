@@ -100,6 +100,29 @@ std::string left_out_text(std::span<const std::string> others) {
       others.size() == 1 ? "its type is" : "their types are", count_by_ending(others));
 }
 
+std::string gray16_text(std::span<const std::string> files) {
+  constexpr size_t kMostLookedAt = 100;
+  constexpr uint64_t kHeader = 4 * kKiB;
+  const size_t count = std::min(files.size(), kMostLookedAt);
+  size_t deep = 0;
+  std::string first;
+  for (size_t i = 0; i < count; ++i) try {
+      const std::string& file = files[i * files.size() / count];
+      const std::unique_ptr<ByteSource> source = open_bytes(file);
+      if (source->compressed()) continue;
+      std::vector<std::byte> header(std::min(kHeader, source->most_bytes()));
+      source->read(header, "the image");
+      if (has_gray16(header) && deep++ == 0) first = file;
+    } catch (const Error& e) {
+      if (e.fault() != Fault::data) throw;  // the reader of the image reports it
+    }
+  if (deep == 0) return "";
+  return fmt::format(
+      "{} of {} {} 16-bit gray values ({}), of which all above 255 become white, as by Pillow's "
+      "convert(\"RGB\"); save such images with 8 bits: {}",
+      deep, counted(count, "image"), deep == 1 ? "has" : "have", first, kTo8Bits);
+}
+
 std::vector<std::byte> bytes_of_image(const std::string& path) {
   constexpr uint64_t kMostFile = 64 * kMiB;
   const std::unique_ptr<ByteSource> source = open_bytes(path);

@@ -32,6 +32,10 @@ std::string count_by_ending(std::span<const std::string> files);
 // "3 files are left out, as their types are not read: 2 .gif, 1 .heic"; empty if there are none.
 std::string left_out_text(std::span<const std::string> others);
 
+// A sentence about 16-bit gray values, most of which become white, by the headers of at most 100
+// of the files, evenly spread; empty if they have none.
+std::string gray16_text(std::span<const std::string> files);
+
 // The bytes of an image file. Throws Error{data} if it has more than 64 MiB.
 std::vector<std::byte> bytes_of_image(const std::string& path);
 

@@ -208,6 +208,7 @@ void read_images(const Choice& dataset, const SampleForm& form, InputFiles& out)
   const Shape& sample = form.stored.shape;
   const auto samples = static_cast<int64_t>(out.files.size());
   for (int64_t i = 0; i < samples; ++i) out.first.push_back(i);
+  if (const std::string deep = gray16_text(out.files); !deep.empty()) out.notes.push_back(deep);
   if (type.image_reader != nullptr) {
     out.dataset.reader = type.image_reader(dataset.settings, out.files, sample);
   } else {

@@ -33,7 +33,6 @@ struct Sizes {
   int64_t shorter = 0;            // the median of the shorter sides
   bool gray = true;
   size_t turned = 0;    // images whose EXIF data asks for it
-  size_t gray16 = 0;    // see has_gray16()
   std::string damaged;  // why one of them cannot be read; empty: all can
 };
 
@@ -51,7 +50,6 @@ Sizes sizes_of(const std::vector<fs::path>& files) {
       continue;
     }
     if (exif_orientation(bytes) != 1) ++out.turned;
-    if (has_gray16(bytes)) ++out.gray16;
     if (shorter.empty()) out.height = image.height, out.width = image.width;
     out.same = out.same && image.height == out.height && image.width == out.width;
     shorter.push_back(std::min(image.height, image.width));
@@ -112,11 +110,7 @@ DataGuess guess_images(const std::string& folder) {
         "{} of {} {} to be turned, as EXIF data says; they are read as stored, as by torchvision's "
         "ImageFolder, unless `exif: true` is added to image_folder",
         sizes.turned, counted(files.size(), "image"), sizes.turned == 1 ? "is" : "are"));
-  if (sizes.gray16 > 0)
-    g.notes.push_back(fmt::format(
-        "{} of {} {} 16-bit gray values, of which all above 255 become white, as by Pillow's "
-        "convert(\"RGB\"); save them with 8 bits first",
-        sizes.gray16, counted(files.size(), "image"), sizes.gray16 == 1 ? "has" : "have"));
+  if (const std::string deep = gray16_text(all.images); !deep.empty()) g.notes.push_back(deep);
   add_sizes(g, sizes);
   if (!sizes.damaged.empty()) {
     g.notes.push_back(sizes.damaged);

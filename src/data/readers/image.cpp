@@ -37,11 +37,10 @@ void damaged_image(const std::string& path, std::string_view format, std::string
        format, why);
 }
 
-void unsupported_image(const std::string& path, std::string_view format, std::string_view variant) {
-  fail(
-      Fault::data,
-      "{} is a {} image {}, which dptrain does not read; convert it to a PNG with 8 bits a channel",
-      path, format, variant);
+void unsupported_image(const std::string& path, std::string_view format, std::string_view variant,
+                       std::string_view remedy) {
+  fail(Fault::data, "{} is a {} image {}, which dptrain does not read; {}", path, format, variant,
+       remedy);
 }
 
 bool plausible_size(const ImageSize& size) {
