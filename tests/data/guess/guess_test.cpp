@@ -531,6 +531,41 @@ TEST_CASE("splits without classes, and images with boxes of objects, are refused
   CHECK(has(g.notes.at(2), "test1 is not used as a test set: its 1 image lies in no folders of "));
 }
 
+TEST_CASE("a table of image names is refused with a command that sorts the images" *
+          doctest::skip(!reads_png())) {
+  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
+  const Folder folder;
+  std::string classes = "file;label\n", ages = "file,age\n", mixed = "file,size,label\n";
+  for (int i = 0; i < 12; ++i) {
+    folder.write(fmt::format("photos/{}.png", i), image);
+    classes += fmt::format("{}.png;{}\n", i, i % 2 == 0 ? "cat" : "the dog");
+    ages += fmt::format("photos/{}.png,{}\n", i, 1.5 * i);
+    mixed += fmt::format("{}.png,{}.5,{}\n", i, i % 5, i % 2);
+  }
+  const auto why = [&](const std::string& name, const std::string& text) {
+    return data_error([&] { guess_data({.path = folder.write(name, text)}); });
+  };
+  const std::string refusal = why("labels.csv", classes);
+  CHECK(has(refusal,
+            "labels.csv: column 'file' holds names of images, such as '0.png' on line 2; "
+            "dptrain reads classes from folders: copy the images there by python3 -c '"));
+  const size_t begin = refusal.find("python3 -c '"),
+               end = refusal.find("', and then: dptrain init");
+  REQUIRE(end != refusal.npos);
+  CHECK(refusal.ends_with(folder.file("labels_images")));
+  if (std::system("python3 -c ''") == 0) {
+    CHECK(std::system(refusal.substr(begin, end + 1 - begin).c_str()) == 0);
+    const DataGuess g = guess_data({.path = folder.file("labels_images")});
+    CHECK(g.class_names == std::vector<std::string>{"cat", "the dog"});
+    CHECK(g.train.size() == 12);
+  }
+  CHECK(has(why("ages.csv", ages), "for values dptrain reads images from arrays: write these by"));
+  CHECK(has(why("turned.csv", "label,file\ncat,0.png\ndog,1.png\ncat,2.png\ndog,3.png\n"),
+            "os.path.join(\"" + folder.file("turned_images") + "\", r[0])"));
+  CHECK(notes(guess_data({.path = folder.write("mixed.csv", mixed)}),
+              "column 'file' is left out: it holds names of images, such as '0.png' on line 2"));
+}
+
 TEST_CASE("masks of black and white pixels are refused with their conversion") {
   const Folder folder;
   folder.write("x.npy", npy("|u1", "(2, 1, 2, 2)", std::vector<uint8_t>(8, 7)));
