@@ -20,11 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Files that desktops leave in folders are nobody's samples.
-bool is_hidden(const std::string& name) {
-  return name.starts_with(".") || name == "Thumbs.db" || name == "desktop.ini";
-}
-
 std::string lower(std::string text) {
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -62,13 +57,22 @@ void add_files(const std::string& folder, ImageFiles& out) {
 
 }  // namespace
 
+bool is_hidden(std::string_view name) {
+  return name.starts_with(".") || name == "Thumbs.db" || name == "desktop.ini" ||
+         name == "__MACOSX";
+}
+
 FolderListing list_folder(const std::string& folder) {
   FolderListing out;
   std::error_code error;
   for (auto at = fs::directory_iterator(folder, error); !error && at != fs::directory_iterator();
        at.increment(error)) {
     std::error_code none;  // a broken link is not a folder
-    (at->is_directory(none) ? out.folders : out.files).push_back(at->path().filename().string());
+    std::string name = at->path().filename().string();
+    if (!at->is_directory(none))
+      out.files.push_back(std::move(name));
+    else if (!is_hidden(name))
+      out.folders.push_back(std::move(name));
   }
   if (error) fail(Fault::data, "{} cannot be read: {}", folder, error.message());
   std::ranges::sort(out.folders);

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/readers/image.h"
@@ -14,8 +15,11 @@ struct ImageFiles {
   std::vector<std::string> others;  // of types that are not read; without hidden files
 };
 
-// The names in a folder, sorted by their bytes, as Python sorts them. Throws Error{data} if it
-// cannot be read.
+// Whether desktops, archives or notebooks leave files or folders of this name beside samples.
+bool is_hidden(std::string_view name);
+
+// The names in a folder, without hidden folders, sorted by their bytes, as Python sorts them.
+// Throws Error{data} if it cannot be read.
 struct FolderListing {
   std::vector<std::string> folders, files;
 };

@@ -127,6 +127,24 @@ TEST_CASE("check explains integer targets of 1 and -1") {
                 other.err);
 }
 
+TEST_CASE("check warns about class numbers of arrays without a sample") {
+  const Folder folder;
+  folder.write("x.npy", npy("<f4", "(4, 2)", std::vector<float>(8, 0.5F)));
+  const auto checked = [&](const std::vector<int64_t>& labels, const std::string& classes) {
+    folder.write("y.npy", npy("<i8", "(4,)", labels));
+    folder.write("t.yaml",
+                 "data: {dataset: {npy: {inputs: x.npy, targets: y.npy}}, batch_size: "
+                 "2}\nmodel: [{linear: " +
+                     classes + "}]\nloss: cross_entropy\noptimizer: adam\nepochs: 1\n");
+    return dptrain({"check", folder.file("t.yaml")}).err;
+  };
+  CHECK(has(checked({0, 7, 7, 0}, "8"),
+            "the training set has no sample of 6 of the 8 classes 0..7, such as class 1; number "
+            "classes from 0 without gaps: numpy.unique(y, return_inverse=True)[1]"));
+  CHECK(has(checked({1, 2, 3, 3}, "4"), "no sample of 1 of the 4 classes 0..3, such as class 0;"));
+  CHECK(checked({0, 1, 1, 0}, "2").empty());
+}
+
 TEST_CASE("check warns about images with their channels last") {
   const Folder folder;
   folder.write("x.npy", npy("|u1", "(4, 8, 9, 3)", std::vector<uint8_t>(864, 7)));

@@ -36,7 +36,7 @@ std::vector<fs::path> folders(const fs::path& folder) {
   std::vector<fs::path> out = entries(folder);
   std::erase_if(out, [](const fs::path& p) {
     std::error_code none;
-    return !fs::is_directory(p, none);
+    return !fs::is_directory(p, none) || is_hidden(p.filename().string());
   });
   return out;
 }

@@ -491,7 +491,9 @@ TEST_CASE("folders of splits are found by many names" * doctest::skip(!reads_png
   }
   // A class may have the name of a split.
   const Folder vehicles;
-  for (const char* name : {"bus/1.png", "car/1.png", "train/1.png"}) vehicles.write(name, image);
+  for (const char* name :
+       {"bus/1.png", "car/1.png", "train/1.png", ".ipynb_checkpoints/1.png", "__MACOSX/car/1.png"})
+    vehicles.write(name, image);
   CHECK(guess_data({.path = vehicles.path()}).train.classes == 3);
 }
 
