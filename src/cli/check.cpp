@@ -108,10 +108,11 @@ void check_data(const Session& s, int64_t most_decoded, Findings& found) {
     const SampleReport report = check_samples(set, name, most_decoded);
     for (const std::string& problem : report.problems)
       found.add(fmt::format("dptrain: {}\n", problem), Fault::data);
-    if (report.decoded > 0)
-      print_stderr("{} set: decoded {} of {}{}\n", name, report.decoded,
+    if (report.read > 0)
+      print_stderr("{} set: decoded {} of {}{}{}\n", name, report.read - report.broken,
                    counted(set.size(), "image"),
-                   report.decoded < set.size() ? ", evenly spread; --all-images decodes all" : "");
+                   report.read < set.size() ? ", evenly spread; --all-images decodes all" : "",
+                   report.broken > 0 ? fmt::format("; {} cannot be read", report.broken) : "");
     if (!report.remarks.empty()) print_stderr("warning: {} set: {}\n", name, report.remarks);
   };
   // Labels of the training set have been checked: these make the loss of an evaluation infinite.

@@ -141,6 +141,9 @@ int run_eval(EvalArguments& given) {
   if (fitted)
     for (const std::string& text : evaluated_data_changes(*fitted, session->data))
       print_stderr("warning: {}\n", text);
+  if (session->data.test)
+    for (const std::string& text : session->data.test->warnings)
+      print_stderr("warning: {}\n", text);
   const Evaluation e = evaluate(*session);
   if (!given.print.empty()) {
     print_stdout("{}", printed_line(given.print, given.set, numbers_of(given.set, e)));

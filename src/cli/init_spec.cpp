@@ -10,6 +10,7 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/image_shape.h"
 #include "base/one_line.h"
 #include "data/tables.h"
 
@@ -114,8 +115,11 @@ class Writer {
     return std::ranges::all_of(all, [](float t) { return t == 0 || t == 1; });
   }
   bool tokens() const { return d_.inputs.desc.dtype == DType::i32; }
+  // Images [H, W] without a dimension of channels.
+  bool gray_arrays() const { return !tokens() && like_gray_image(sample_); }
   bool images() const {
     constexpr int64_t kSmallest = 8;
+    if (gray_arrays()) return true;
     return !tokens() && sample_.rank() == 3 && std::min(sample_[1], sample_[2]) >= kSmallest &&
            sample_[0] <= 16;
   }
@@ -144,13 +148,13 @@ class Writer {
     t_.line("  shuffle: true", "a new random order in each epoch");
   }
 
-  // The same settings, but for the paths.
+  // Its other keys are those of the training set.
   void validation_folder() {
     t_.line("  validation:", "evaluated after each epoch");
     t_.line("    " + g_.type + ":");
     t_.line("      path: " + path_from(folder_, g_.validation));
     for (const DataGuess::Setting& s : g_.settings)
-      if (!s.is_path) t_.line(fmt::format("      {}: {}", s.key, s.value));
+      if (s.key == "on_error") t_.line(fmt::format("      {}: {}", s.key, s.value));
   }
 
   void transforms() {
@@ -226,12 +230,15 @@ class Writer {
     t_.line(fmt::format("  - linear: {}", outputs()), outputs_text());
   }
 
+  void add_channel() {
+    t_.line("  - reshape: [1, " + extents_of(sample_) + "]", "one channel in front");
+  }
+
   // Convolutions that keep the size; dilated ones see more of the surroundings.
   void dense_layers() {
     const Shape target = d_.targets.sample();
     const int rank = target.rank();
-    if (sample_ == target)
-      t_.line("  - reshape: [1, " + extents_of(sample_) + "]", "one channel in front");
+    if (sample_ == target) add_channel();
     constexpr int64_t kChannels[] = {16, 32, 32}, kDilations[] = {1, 2, 4};
     for (int i = 0; i < 3; ++i) {
       const int64_t d = kDilations[i];
@@ -252,7 +259,9 @@ class Writer {
 
   // Convolutions, each followed by half the resolution, while there is enough of it.
   void image_layers() {
-    int64_t side = std::min(sample_[1], sample_[2]), channels = 16;
+    if (gray_arrays()) add_channel();
+    const int rank = sample_.rank();
+    int64_t side = std::min(sample_[rank - 2], sample_[rank - 1]), channels = 16;
     constexpr int64_t kLarge = 128, kSmallest = 8, kMostChannels = 128;
     bool first = true;
     for (; side >= kSmallest && channels <= kMostChannels; channels *= 2, side /= 2) {
@@ -393,6 +402,11 @@ std::string why_not(const Dataset& d) {
   const std::string both =
       fmt::format("the samples are {} {}, and the targets of each are {} {}", sample.str(),
                   name_of(d.inputs.desc.dtype), target.str(), name_of(d.targets.desc.dtype));
+  if (like_channels_last(sample))
+    return fmt::format(
+        "the samples are {}, images with their channels last, as in Keras; dptrain takes "
+        "[channels, height, width]: numpy.save(\"x.npy\", x.transpose(0, 3, 1, 2))",
+        sample.str());
   if (d.classes == 0 && target.rank() != 1)
     return both +
            ": init writes nets for classes and for rows of numbers; write the spec as "
@@ -405,6 +419,20 @@ std::string why_not(const Dataset& d) {
         d.size(), name_of(d.inputs.desc.dtype));
   if (d.classes == 0 || target.rank() == 0 || is_dense(d) || (tokens && target == sample))
     return "";
+  if (target == Shape{1})
+    return both +
+           ": if these are classes, one per sample, save them as [N]: numpy.save(\"y.npy\", "
+           "y.ravel())";
+  const std::span<const int32_t> all = values_of<int32_t>(d.targets);
+  if (target.rank() == 1 && std::ranges::all_of(all, [](int32_t t) { return t == 0 || t == 1; }))
+    return both +
+           ": if each is a label that a sample may have, save them as float32: "
+           "numpy.save(\"y.npy\", y.astype(\"float32\"))";
+  const bool sequences = tokens || sample.rank() == 2;
+  if (target.rank() == 1 && !sequences)
+    return both +
+           ": integers are classes, of which init writes nets for one per sample; save values as "
+           "float32: numpy.save(\"y.npy\", y.astype(\"float32\"))";
   if (target.rank() == 1)
     return both +
            ": if these are sequences of labels, as in speech and handwriting, write the spec by "

@@ -37,24 +37,33 @@ inline augment::Frame frame_of(const augment::Changes& changes, DrawnSample samp
 template <class T>
 void paint(const augment::Frame& frame, const augment::Patch& patch, T colour, T* x);
 
+// The positions along one dimension of a frame that show the image; patches cover the others.
+// first, flipped: Frame::left and columns_flipped, for columns. image, size: extents.
+struct Shown {
+  Shown(int64_t first, bool flipped, int64_t image, int64_t size) {
+    const int64_t from = flipped ? first - image + 1 : -first;
+    begin = std::clamp<int64_t>(from, 0, size);
+    end = std::clamp<int64_t>(from + image, begin, size);
+  }
+  int64_t begin, end;
+};
+
 // Draws all channels into x[C, height, width]. colours: [transforms, C]. copy(from, count, channel,
 // to) converts `count` neighboring pixels of the source image [C, H, W], starting with pixel number
 // `from`.
 template <class T, class Copy>
 void draw(const augment::Frame& f, const float* colours, int64_t channels, T* x, Copy copy) {
-  // The columns that show the image; patches cover the others.
-  const int64_t from = f.flipped ? f.left - f.image_width + 1 : -f.left;
-  const int64_t begin = std::clamp<int64_t>(from, 0, f.width);
-  const int64_t end = std::clamp<int64_t>(from + f.image_width, begin, f.width);
+  const Shown rows(f.top, f.rows_flipped, f.image_height, f.height);
+  const auto [begin, end] = Shown(f.left, f.columns_flipped, f.image_width, f.width);
   for (int64_t c = 0; c < channels; ++c, x += f.height * f.width) {
-    const int64_t bottom = std::min(f.height, f.image_height - f.top);
-    for (int64_t y = std::max<int64_t>(0, -f.top); y < bottom; ++y) {
+    for (int64_t y = rows.begin; y < rows.end; ++y) {
       if (begin == end) break;
-      const int64_t first = f.flipped ? f.left - end + 1 : f.left + begin;
+      const int64_t source = f.rows_flipped ? f.top - y : f.top + y;
+      const int64_t first = f.columns_flipped ? f.left - end + 1 : f.left + begin;
       T* const row = x + y * f.width;
-      copy(((c * f.image_height) + y + f.top) * f.image_width + first,
+      copy(((c * f.image_height) + source) * f.image_width + first,
            static_cast<size_t>(end - begin), c, row + begin);
-      if (f.flipped) std::reverse(row + begin, row + end);
+      if (f.columns_flipped) std::reverse(row + begin, row + end);
     }
     for (int32_t p = 0; p < f.patches; ++p)
       paint(f, f.patch[p], static_cast<T>(colours[f.patch[p].colour * channels + c]), x);

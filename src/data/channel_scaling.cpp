@@ -10,7 +10,7 @@
 namespace dpt {
 
 size_t scaled_channels(const Shape& sample) {
-  return sample.rank() == 0 || sample.rank() == 2 ? 1 : static_cast<size_t>(sample[0]);
+  return sample.rank() == 0 ? 1 : static_cast<size_t>(sample[0]);
 }
 
 std::vector<ChannelScaling> fit_channels(std::span<const double> values, const Shape& sample,
@@ -21,13 +21,18 @@ std::vector<ChannelScaling> fit_channels(std::span<const double> values, const S
   std::vector<ValueRange> ranges(channels);
   for (size_t i = 0; i < count; ++i) {
     const size_t row = rows.empty() ? i : rows[i];
-    for (size_t k = 0; k < elements; ++k) ranges[k / inner].add(values[row * elements + k]);
+    for (size_t k = 0; k < elements; ++k) {
+      const double x = values[row * elements + k];
+      if (!std::isfinite(x))
+        fail(Fault::data,
+             "{}: sample {} (counted from 0) has a number that is not finite, which `standardize` "
+             "cannot take; fix or remove that sample",
+             path, row);
+      ranges[k / inner].add(x);
+    }
   }
   std::vector<ChannelScaling> out;
   for (const ValueRange& r : ranges) {
-    if (r.broken() > 0)
-      fail(Fault::data, "{} holds numbers that are not finite, which `standardize` cannot take",
-           path);
     constexpr double kRounding = 1e-12;  // of the sum of equal numbers, relative
     const double largest = std::max(std::abs(r.min()), std::abs(r.max()));
     out.push_back({.mean = r.mean(), .std = r.std() > kRounding * largest ? r.std() : 1});

@@ -12,7 +12,7 @@
 namespace dpt {
 
 // How many scalings samples of this shape have: one for each index of the first dimension, which is
-// a column or a channel; a single one for samples [] and [H, W].
+// a column or a channel; a single one for samples [].
 size_t scaled_channels(const Shape& sample);
 
 // The scalings by the rows that are trained on; empty rows: all. values: [rows, sample]. A constant

@@ -13,7 +13,7 @@
 namespace dpt {
 namespace {
 
-constexpr size_t kMostProblems = 10;
+constexpr int64_t kMostProblems = 10;
 
 // what: "an input".
 void check_finite(const Table& table, std::string_view set, std::string_view what,
@@ -44,7 +44,6 @@ void decode(const Dataset& dataset, int64_t most_decoded, SampleReport& out) {
   const int64_t count = std::min(samples, most_decoded);
   std::vector<std::byte> sample(static_cast<size_t>(dataset.inputs.sample().elements()) *
                                 size_of(dataset.inputs.desc.dtype));
-  size_t broken = 0;
   for (int64_t i = 0; i < count; ++i) {
     // Evenly spread, with the first one; samples * count fits, as there are at most 2^28 samples.
     const auto row = static_cast<uint32_t>(i * samples / count);
@@ -52,13 +51,13 @@ void decode(const Dataset& dataset, int64_t most_decoded, SampleReport& out) {
       dataset.reader->read(row, sample);
     } catch (const Error& e) {
       if (e.fault() != Fault::data) throw;
-      if (++broken <= kMostProblems) out.problems.emplace_back(e.what());
+      if (++out.broken <= kMostProblems) out.problems.emplace_back(e.what());
     }
   }
-  if (broken > kMostProblems)
-    out.problems.push_back(
-        fmt::format("{} cannot be read either", counted(broken - kMostProblems, "other sample")));
-  out.decoded = count;
+  if (out.broken > kMostProblems)
+    out.problems.push_back(fmt::format("{} cannot be read either",
+                                       counted(out.broken - kMostProblems, "other sample")));
+  out.read = count;
   out.remarks = dataset.reader->remarks();
 }
 

@@ -13,7 +13,8 @@ namespace dpt {
 struct SampleReport {
   std::vector<std::string>
       problems;         // a line for each broken sample; the last one may count others
-  int64_t decoded = 0;  // samples that were decoded; 0: they lie in memory
+  int64_t read = 0;     // samples that were read one by one; 0: they lie in memory
+  int64_t broken = 0;   // of these, those that could not be decoded
   std::string remarks;  // SampleReader::remarks() of these
 };
 

@@ -20,11 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Files that desktops leave in folders are nobody's samples.
-bool is_hidden(const std::string& name) {
-  return name.starts_with(".") || name == "Thumbs.db" || name == "desktop.ini";
-}
-
 std::string lower(std::string text) {
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -62,13 +57,22 @@ void add_files(const std::string& folder, ImageFiles& out) {
 
 }  // namespace
 
+bool is_hidden(std::string_view name) {
+  return name.starts_with(".") || name == "Thumbs.db" || name == "desktop.ini" ||
+         name == "__MACOSX";
+}
+
 FolderListing list_folder(const std::string& folder) {
   FolderListing out;
   std::error_code error;
   for (auto at = fs::directory_iterator(folder, error); !error && at != fs::directory_iterator();
        at.increment(error)) {
     std::error_code none;  // a broken link is not a folder
-    (at->is_directory(none) ? out.folders : out.files).push_back(at->path().filename().string());
+    std::string name = at->path().filename().string();
+    if (!at->is_directory(none))
+      out.files.push_back(std::move(name));
+    else if (!is_hidden(name))
+      out.folders.push_back(std::move(name));
   }
   if (error) fail(Fault::data, "{} cannot be read: {}", folder, error.message());
   std::ranges::sort(out.folders);
@@ -98,6 +102,29 @@ std::string left_out_text(std::span<const std::string> others) {
   return fmt::format(
       "{} left out, as {} not read: {}", counted(others.size(), "file is", "files are"),
       others.size() == 1 ? "its type is" : "their types are", count_by_ending(others));
+}
+
+std::string gray16_text(std::span<const std::string> files) {
+  constexpr size_t kMostLookedAt = 100;
+  constexpr uint64_t kHeader = 4 * kKiB;
+  const size_t count = std::min(files.size(), kMostLookedAt);
+  size_t deep = 0;
+  std::string first;
+  for (size_t i = 0; i < count; ++i) try {
+      const std::string& file = files[i * files.size() / count];
+      const std::unique_ptr<ByteSource> source = open_bytes(file);
+      if (source->compressed()) continue;
+      std::vector<std::byte> header(std::min(kHeader, source->most_bytes()));
+      source->read(header, "the image");
+      if (has_gray16(header) && deep++ == 0) first = file;
+    } catch (const Error& e) {
+      if (e.fault() != Fault::data) throw;  // the reader of the image reports it
+    }
+  if (deep == 0) return "";
+  return fmt::format(
+      "{} of {} {} 16-bit gray values ({}), of which all above 255 become white, as by Pillow's "
+      "convert(\"RGB\"); save such images with 8 bits: {}",
+      deep, counted(count, "image"), deep == 1 ? "has" : "have", first, kTo8Bits);
 }
 
 std::vector<std::byte> bytes_of_image(const std::string& path) {

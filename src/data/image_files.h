@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/readers/image.h"
@@ -14,8 +15,11 @@ struct ImageFiles {
   std::vector<std::string> others;  // of types that are not read; without hidden files
 };
 
-// The names in a folder, sorted by their bytes, as Python sorts them. Throws Error{data} if it
-// cannot be read.
+// Whether desktops, archives or notebooks leave files or folders of this name beside samples.
+bool is_hidden(std::string_view name);
+
+// The names in a folder, without hidden folders, sorted by their bytes, as Python sorts them.
+// Throws Error{data} if it cannot be read.
 struct FolderListing {
   std::vector<std::string> folders, files;
 };
@@ -31,6 +35,10 @@ std::string count_by_ending(std::span<const std::string> files);
 
 // "3 files are left out, as their types are not read: 2 .gif, 1 .heic"; empty if there are none.
 std::string left_out_text(std::span<const std::string> others);
+
+// A sentence about 16-bit gray values, most of which become white, by the headers of at most 100
+// of the files, evenly spread; empty if they have none.
+std::string gray16_text(std::span<const std::string> files);
 
 // The bytes of an image file. Throws Error{data} if it has more than 64 MiB.
 std::vector<std::byte> bytes_of_image(const std::string& path);

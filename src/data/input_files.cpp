@@ -208,6 +208,7 @@ void read_images(const Choice& dataset, const SampleForm& form, InputFiles& out)
   const Shape& sample = form.stored.shape;
   const auto samples = static_cast<int64_t>(out.files.size());
   for (int64_t i = 0; i < samples; ++i) out.first.push_back(i);
+  if (const std::string deep = gray16_text(out.files); !deep.empty()) out.notes.push_back(deep);
   if (type.image_reader != nullptr) {
     out.dataset.reader = type.image_reader(dataset.settings, out.files, sample);
   } else {
@@ -279,16 +280,14 @@ InputFiles read_input_files(const Choice& dataset, const SampleForm& form,
   InputFiles out;
   out.files = expanded(paths, out.left_out);
   require(!out.files.empty(), "predictions are made for at least one file");
-  const auto is_image = [](const std::string& file) { return kind_of(file) == Kind::image; };
-  const auto images = std::ranges::count_if(out.files, is_image);
-  // What a shell's * names beside images is left out as in a folder.
-  const auto unknown = std::stable_partition(
-      out.files.begin(), out.files.end(),
-      [&](const std::string& f) { return images == 0 || kind_of(f) != Kind::unknown; });
-  out.left_out.insert(out.left_out.end(), unknown, out.files.end());
-  out.files.erase(unknown, out.files.end());
-  std::ranges::for_each(out.files, refuse_unknown);
-  if (images != 0 && images != std::ssize(out.files))
+  const auto count = [&](Kind kind) {
+    return std::ranges::count_if(out.files, [&](const auto& f) { return kind_of(f) == kind; });
+  };
+  const auto images = count(Kind::image);
+  // Beside images, a named file of an unknown type is an image that cannot be read.
+  if (images == 0)
+    std::ranges::for_each(out.files, refuse_unknown);
+  else if (images + count(Kind::unknown) != std::ssize(out.files))
     fail(Fault::data, "images and other files cannot be mixed; run the command once for each");
   if (images > 0)
     read_images(dataset, form, out);

@@ -35,7 +35,7 @@ struct InputFiles {
   // Tables among these have no samples. Images are read when the data set is: those that cannot be
   // read are samples of zeros, and stand here from then on.
   std::shared_ptr<UnreadFiles> unread = std::make_shared<UnreadFiles>();
-  std::vector<std::string> notes;  // about fields of tables, as sentences without their ends
+  std::vector<std::string> notes;  // about their contents, as sentences without their ends
 
   struct Origin {
     const std::string& file;

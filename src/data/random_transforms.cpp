@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/image_shape.h"
 #include "data/element_transforms.h"
 
 namespace dpt {
@@ -64,8 +65,11 @@ RandomTransforms::RandomTransforms(std::span<const Choice> transforms, const Ten
     if (type.random.change != nullptr && shape_.rank() != 3)
       fail(Fault::spec,
            "transform '{}' is for images [channels, height, width], but the data set's samples are "
-           "{}",
-           type.name, shape_.str());
+           "{}{}",
+           type.name, shape_.str(),
+           like_gray_image(shape_) ? "; save gray images as [N, 1, H, W]: numpy.save(\"x.npy\", "
+                                     "x[:, None])"
+                                   : "");
     const std::string why = type.refuses ? type.refuses(settings, {sample.dtype, shape_}) : "";
     if (!why.empty()) fail(Fault::spec, "transform '{}': {}", type.name, why);
     if (!type.draws()) {

@@ -19,7 +19,7 @@ std::vector<Values> parts_of(const Shape& sample, const std::vector<std::string>
   std::vector<Values> out;
   if (sample.rank() == 1 && std::ssize(names) == sample[0]) {
     for (const std::string& name : names) out.push_back({.name = name, .range = {}});
-  } else if (sample.rank() == 3 && sample[0] <= 16) {
+  } else if (sample.rank() >= 2 && sample[0] <= 16) {
     for (int64_t c = 0; c < sample[0]; ++c)
       out.push_back({.name = fmt::format("channel {}", c), .range = {}});
   } else {

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "base/image_shape.h"
 #include "formats/python_call.h"
 #include "graph/windows.h"
 #include "spec/keys.h"
@@ -82,9 +83,14 @@ inline void need_image(std::string_view layer, const TensorDesc& x, int dims) {
   const char* wanted = dims == 1   ? "[N, channels, length]"
                        : dims == 2 ? "[N, channels, height, width]"
                                    : "[N, channels, depth, height, width]";
-  if (x.shape.rank() != dims + 2)
-    fail(Fault::spec, "{} takes {}, not {}{}", layer, wanted, x.shape.str(),
-         twin_for(layer, x.shape.rank() - 2));
+  if (x.shape.rank() != dims + 2) {
+    const bool gray = dims == 2 && like_gray_image(x.shape.tail(1));
+    fail(Fault::spec, "{} takes {}, not {}{}{}", layer, wanted, x.shape.str(),
+         twin_for(layer, x.shape.rank() - 2),
+         gray ? fmt::format(", or for gray images `reshape: [1, {}, {}]` before it", x.shape[1],
+                            x.shape[2])
+              : "");
+  }
   if (x.dtype != DType::f32)
     fail(Fault::spec, "{} takes real numbers (f32), not {}{}: put an embedding before it?", layer,
          name_of(x.dtype), x.shape.str());

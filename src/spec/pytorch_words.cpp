@@ -44,7 +44,21 @@ constexpr std::string_view kTied =
 constexpr std::string_view kMasks =
     "multihead_attention has `causal: true` and no other masks; the exported program can be "
     "changed";
+constexpr std::string_view kWarps =
+    "images are not rotated or warped here; write changed copies of the images once, or add the "
+    "transform to the program that `dptrain export SPEC --to torch` writes";
 constexpr Advice kAdvice[] = {
+    {"randomresizedcrop",
+     "write `resize: 256` in the data set image_folder, and the transform `random_crop: {size: "
+     "224}`; its scale and ratio are not available"},
+    {"resize", "write `resize: 256` in the data set image_folder"},
+    {"grayscale",
+     "save the images as gray: image_folder reads them as three equal channels, and the data set "
+     "npy as arrays [N, 1, H, W]"},
+    {"randomgrayscale", "use color_jitter, whose `saturation` makes colors paler"},
+    {"randomrotation", kWarps},
+    {"randomaffine", kWarps},
+    {"randomperspective", kWarps},
     {"multiclassf1score", kMetrics},
     {"multilabelf1score", kMetrics},
     {"f1score", kMetrics},
@@ -153,7 +167,8 @@ constexpr Advice kAdvice[] = {
 }  // namespace
 
 std::string plain_name(std::string_view word) {
-  for (std::string_view package : {"torch.", "nn.", "optim.", "lr_scheduler.", "functional.", "F."})
+  for (std::string_view package : {"torch.", "nn.", "optim.", "lr_scheduler.", "functional.", "F.",
+                                   "torchvision.", "transforms.", "v2.", "T."})
     if (word.starts_with(package)) word.remove_prefix(package.size());
   std::string out;
   for (unsigned char c : word.substr(0, word.find('(')))

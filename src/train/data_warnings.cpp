@@ -1,6 +1,7 @@
 #include "train/data_warnings.h"
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string_view>
 
@@ -8,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "base/count.h"
+#include "base/image_shape.h"
 #include "data/tables.h"
 
 namespace dpt {
@@ -77,9 +79,52 @@ void check_classes(const SessionData& data, std::vector<std::string>& out) {
   if (data.final_test) check(*data.final_test, "test", {});
 }
 
+// Warns of class numbers without a sample, as of labels 1 to 10, or 0 and 7, in arrays.
+void check_gaps(const Spec& spec, const SessionData& data, std::vector<std::string>& out) {
+  const std::string_view type = spec.data.dataset.what->name;
+  const Dataset& d = data.train;
+  if ((type != "npy" && type != "idx") || !has_one_class_each(d)) return;
+  const std::span<const int32_t> all = values_of<int32_t>(d.targets);
+  std::set<int64_t> occurring;
+  for (const uint32_t row : data.train_rows) occurring.insert(all[row]);
+  if (data.train_rows.empty()) occurring.insert(all.begin(), all.end());
+  std::erase_if(occurring, [&](int64_t c) { return c < 0 || c >= d.classes; });
+  const int64_t missing = d.classes - std::ssize(occurring);
+  if (missing == 0) return;
+  int64_t first = 0;
+  for (auto at = occurring.begin(); at != occurring.end() && *at == first; ++at) ++first;
+  out.push_back(fmt::format(
+      "the training set has no sample of {} of the {} classes 0..{}, such as class {}; number "
+      "classes from 0 without gaps: numpy.unique(y, return_inverse=True)[1]",
+      missing, d.classes, d.classes - 1, first));
+}
+
+// The first layer or transform that takes images [channels, height, width] from the data; empty:
+// none does.
+std::string_view takes_images(const Spec& spec) {
+  for (const Choice& t : spec.data.transforms) {
+    const auto& type = *static_cast<const TransformType*>(t.what);
+    if (type.random.change != nullptr || type.colors != nullptr) return type.name;
+  }
+  const bool layer =
+      !spec.model.empty() && spec.model[0].kind == ModelItem::Kind::layer && spec.model[0].layer;
+  const std::string_view first = layer ? spec.model[0].layer.what->name : "";
+  return first.ends_with("2d") ? first : "";
+}
+
+void check_channel_order(const Spec& spec, const Shape& sample, std::vector<std::string>& out) {
+  const std::string_view name = takes_images(spec);
+  if (name.empty() || !like_channels_last(sample)) return;
+  out.push_back(fmt::format(
+      "the samples are {}, as images with their channels last (Keras), but {} takes [channels, "
+      "height, width]: save the array as x.transpose(0, 3, 1, 2)",
+      sample.str(), name));
+}
+
 }  // namespace
 
-std::vector<std::string> data_warnings(const SessionData& data) {
+std::vector<std::string> data_warnings(const Session& session) {
+  const SessionData& data = session.data;
   std::vector<std::string> out = data.train.warnings;
   const auto add = [&](const Dataset& set) {
     out.insert(out.end(), set.warnings.begin(), set.warnings.end());
@@ -87,6 +132,8 @@ std::vector<std::string> data_warnings(const SessionData& data) {
   if (data.test && data.test_rows.empty()) add(*data.test);
   if (data.final_test) add(*data.final_test);
   check_classes(data, out);
+  check_gaps(session.settings.spec, data, out);
+  check_channel_order(session.settings.spec, data.train.inputs.sample(), out);
   return out;
 }
 

@@ -425,7 +425,7 @@ std::vector<Warning> warnings_of(const Spec& spec) {
 
 std::vector<Warning> warnings_of(const Session& session, std::optional<int> cores, bool launched) {
   Warnings out = warnings_of(session.settings.spec);
-  for (std::string& text : data_warnings(session.data))
+  for (std::string& text : data_warnings(session))
     out.push_back({session.settings.spec.data.dataset.where, std::move(text)});
   check_single_class(session, out);
   check_target_range(session, out);

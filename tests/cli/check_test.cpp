@@ -127,6 +127,49 @@ TEST_CASE("check explains integer targets of 1 and -1") {
                 other.err);
 }
 
+TEST_CASE("check warns about class numbers of arrays without a sample") {
+  const Folder folder;
+  folder.write("x.npy", npy("<f4", "(4, 2)", std::vector<float>(8, 0.5F)));
+  const auto checked = [&](const std::vector<int64_t>& labels, const std::string& classes) {
+    folder.write("y.npy", npy("<i8", "(4,)", labels));
+    folder.write("t.yaml",
+                 "data: {dataset: {npy: {inputs: x.npy, targets: y.npy}}, batch_size: "
+                 "2}\nmodel: [{linear: " +
+                     classes + "}]\nloss: cross_entropy\noptimizer: adam\nepochs: 1\n");
+    return dptrain({"check", folder.file("t.yaml")}).err;
+  };
+  CHECK(has(checked({0, 7, 7, 0}, "8"),
+            "the training set has no sample of 6 of the 8 classes 0..7, such as class 1; number "
+            "classes from 0 without gaps: numpy.unique(y, return_inverse=True)[1]"));
+  CHECK(has(checked({1, 2, 3, 3}, "4"), "no sample of 1 of the 4 classes 0..3, such as class 0;"));
+  CHECK(checked({0, 1, 1, 0}, "2").empty());
+}
+
+TEST_CASE("check warns about images with their channels last") {
+  const Folder folder;
+  folder.write("x.npy", npy("|u1", "(4, 8, 9, 3)", std::vector<uint8_t>(864, 7)));
+  folder.write("y.npy", npy("<i8", "(4,)", std::vector<int64_t>{0, 1, 0, 1}));
+  const auto checked = [&](const std::string& transforms, const std::string& first) {
+    folder.write("t.yaml", "data: {dataset: {npy: {inputs: x.npy, targets: y.npy}}, transforms: [" +
+                               transforms + "to_tensor], batch_size: 2}\nmodel: [" + first +
+                               "flatten, {linear: 2}]\nloss: cross_entropy\noptimizer: adam\n"
+                               "epochs: 1\n");
+    const Finished f = dptrain({"check", folder.file("t.yaml")});
+    CHECK_MESSAGE(f.code == 0, f.err);
+    return f.err;
+  };
+  CHECK_MESSAGE(has(checked("", "{conv2d: {out_channels: 2, kernel_size: 1}}, "),
+                    "the samples are [8, 9, 3], as images with their channels last (Keras), but "
+                    "conv2d takes [channels, height, width]: save the array as x.transpose(0, 3, "
+                    "1, 2)"),
+                checked("", ""));
+  CHECK(has(checked("random_horizontal_flip, ", ""), "but random_horizontal_flip takes"));
+  CHECK_FALSE(has(checked("", ""), "channels last"));
+  CHECK_FALSE(
+      has(checked("", "{permute: [3, 1, 2]}, {conv2d: {out_channels: 2, kernel_size: 1}}, "),
+          "channels last"));
+}
+
 TEST_CASE("check decodes images" * doctest::skip(!reads_png())) {
   const Folder folder;
   const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
@@ -142,7 +185,7 @@ TEST_CASE("check decodes images" * doctest::skip(!reads_png())) {
   CHECK(f.code == 4);
   CHECK_MESSAGE(has(f.err, folder.file("set/a/2.png")), f.err);
   CHECK_MESSAGE(has(f.err, folder.file("set/b/4.png")), f.err);
-  CHECK(has(f.err, "training set: decoded 4 of 4 images\n"));
+  CHECK(has(f.err, "training set: decoded 2 of 4 images; 2 cannot be read\n"));
   // With on_error: skip they are left out. Files of other types and turned images are counted.
   folder.write("set/b/5.gif", "GIF89a");
   const std::string exif =

@@ -1,5 +1,6 @@
 // dptrain init: each kind of data gives a spec that passes the check and trains.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include <doctest/doctest.h>
@@ -53,6 +54,18 @@ TEST_CASE("init: arrays of images, of tokens, and with a test set") {
   folder.write("i/x.npy", npy("|u1", "(6, 3, 16, 16)", std::vector<uint8_t>(6 * 768, 7)));
   folder.write("i/y.npy", npy("<i8", "(6,)", std::vector<int64_t>{0, 1, 2, 0, 1, 2}));
   CHECK(has(trained(folder, "i"), "- conv2d: {out_channels: 16"));
+  // Gray images without a dimension of channels.
+  for (const char* type : {"|u1", "<f4"}) {
+    folder.write("g/x.npy", type[1] == 'u'
+                                ? npy(type, "(6, 16, 14)", std::vector<uint8_t>(6 * 224, 7))
+                                : npy(type, "(6, 16, 14)", std::vector<float>(6 * 224, 0.5F)));
+    folder.write("g/y.npy", npy("<i8", "(6,)", std::vector<int64_t>{0, 1, 2, 0, 1, 2}));
+    const std::string gray = trained(folder, "g");
+    CHECK_MESSAGE(has(gray, "  - reshape: [1, 16, 14] "), gray);
+    CHECK(has(gray, "- conv2d: {out_channels: 16"));
+    CHECK(has(gray, "- normalize: {mean: 0."));
+    CHECK_FALSE(has(gray, "standardize"));
+  }
   folder.write("v/x.npy", npy("<f4", "(6, 2, 4, 8, 9)", std::vector<float>(6 * 576, 0.5F)));
   folder.write("v/y.npy", npy("<i8", "(6,)", std::vector<int64_t>{0, 1, 2, 0, 1, 2}));
   CHECK(has(trained(folder, "v"), "- conv3d: {out_channels: 16"));
@@ -140,6 +153,30 @@ TEST_CASE("init: targets of 1 and -1, and label sequences") {
   folder.write("o/x.npy", npy("<f4", "(4, 1, 8, 8)", std::vector<float>(256, 0.5F)));
   folder.write("o/y.npy", npy("<i8", "(4, 2, 2)", std::vector<int64_t>(16, 1)));
   CHECK(has(refusal("o"), "the output [N, C, ...]"));
+  // Classes and labels that are stored in another shape or type.
+  folder.write("l/x.npy", npy("|u1", "(4, 3, 8, 8)", std::vector<uint8_t>(768, 7)));
+  folder.write("l/y.npy", npy("<i8", "(4, 1)", std::vector<int64_t>{0, 1, 2, 1}));
+  CHECK(has(refusal("l"),
+            "if these are classes, one per sample, save them as [N]: "
+            "numpy.save(\"y.npy\", y.ravel())"));
+  folder.write("l/y.npy", npy("<i8", "(4, 2)", std::vector<int64_t>{0, 1, 1, 1, 0, 0, 1, 0}));
+  CHECK(has(refusal("l"),
+            "if each is a label that a sample may have, save them as float32: "
+            "numpy.save(\"y.npy\", y.astype(\"float32\"))"));
+  folder.write("l/y.npy", npy("<i8", "(4, 2)", std::vector<int64_t>{0, 1, 1, 1, 0, 0, 9, 0}));
+  CHECK(has(refusal("l"), "save values as float32: numpy.save("));
+  CHECK_FALSE(has(refusal("l"), "ctc_loss"));
+  // Numbers that are not finite.
+  folder.write("m/x.npy", npy("<f4", "(3, 2)", std::vector<float>(6, 0.5F)));
+  folder.write("m/y.npy", npy("<f4", "(3,)", std::vector<float>{1, 2, NAN}));
+  CHECK(has(refusal("m"),
+            "m: sample 2 of the training set (counted from 0) has a target that is "
+            "not finite; fix or remove that sample"));
+  folder.write("k/x.npy", npy("|u1", "(4, 8, 9, 3)", std::vector<uint8_t>(864, 7)));
+  folder.write("k/y.npy", npy("<i8", "(4,)", std::vector<int64_t>{0, 1, 0, 1}));
+  CHECK(has(refusal("k"),
+            "the samples are [8, 9, 3], images with their channels last, as in Keras; dptrain "
+            "takes [channels, height, width]: numpy.save(\"x.npy\", x.transpose(0, 3, 1, 2))"));
   folder.write("n/x.npy", npy("<f8", "(4,)", std::vector<double>{1, 2, 3, 4}));
   folder.write("n/y.npy", npy("<i8", "(4,)", std::vector<int64_t>{0, 1, 0, 1}));
   CHECK(has(refusal("n"),

@@ -200,10 +200,47 @@ TEST_CASE("predict leaves out images that it cannot read" * doctest::skip(!reads
   const auto values = values_of<float>(outputs);
   for (size_t i = 0; i < values.size(); ++i)
     CHECK(std::isnan(values[i]) == (i / 2 == 1 || i / 2 == 3));
+  // A file that is named keeps its row, whatever its type; one of a folder is left out.
+  folder.write("new/0.gif", "GIF89a");
+  const Finished named =
+      predict(folder, {"t", "new/0.gif", "new/1.png", "new/3.png", "-o", "named.npy"});
+  CHECK(named.code == 4);
+  CHECK_MESSAGE(has(named.err, "1 of 3 files could not be read and has no prediction"), named.err);
+  const Table rows = read_npy(folder.file("named.npy"));
+  REQUIRE(rows.desc.shape == Shape{3, 2});
+  CHECK(std::isnan(values_of<float>(rows)[1]));
+  CHECK_FALSE(std::isnan(values_of<float>(rows)[2]));
+  const Finished left_out = predict(folder, {"t", "new"});
+  CHECK_MESSAGE(has(left_out.err, "note: new/0.gif is left out"), left_out.err);
+  CHECK(has(left_out.err, "2 of 4 files could not be read"));
   const Finished none = predict(folder, {"t", "new/4.png"});
   CHECK(none.code == 4);
   CHECK(none.out.empty());
   CHECK(has(none.err, "1 of 1 file could not be read and has no predictions\n"));
+}
+
+TEST_CASE("training, eval and predict warn once of 16-bit gray values that become white" *
+          doctest::skip(!reads_png())) {
+  const Folder folder;
+  const std::string image = read_file(test_file("fixtures/png_kinds/png/grey16-edges.png"));
+  for (const char* name : {"set/a/1.png", "set/a/2.png", "set/b/1.png", "set/b/2.png"})
+    folder.write(name, image);
+  folder.write("t.yaml",
+               "data: {dataset: {image_folder: {path: set, crop: 4}}, transforms: "
+               "[to_tensor], batch_size: 2}\nmodel: [flatten, {linear: 2}]\nloss: cross_entropy\n"
+               "optimizer: {sgd: 0.1}\nepochs: 1\nparallel: ddp\ncores: 1\n");
+  const auto warned = [&](const std::vector<std::string>& words, const std::string& where) {
+    const Finished f = dptrain(words, {}, folder.path());
+    CHECK_MESSAGE(f.code == 0, f.err);
+    const size_t at = f.err.find(where);
+    CHECK_MESSAGE(at != f.err.npos, f.err);
+    CHECK_MESSAGE(f.err.find(where, at + 1) == f.err.npos, f.err);
+  };
+  const std::string text = "4 of 4 images have 16-bit gray values (";
+  for (const char* command : {"check", "data"}) warned({command, "t.yaml"}, text);
+  warned({"t.yaml"}, text);
+  warned({"eval", "t", "--set", "train"}, text);
+  warned({"predict", "t", "set"}, "note: " + text + "set/a/1.png), of which all above 255 become");
 }
 
 }  // namespace dpt

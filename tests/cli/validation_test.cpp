@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "cli/process.h"
+#include "data/readers/image.h"
+#include "paths.h"
 
 namespace dpt {
 namespace {
@@ -296,6 +298,29 @@ optimizer: sgd
   folder.write("t.csv", "x,y\n1,1\n2,2\n3,3\n");
   refused("{csv: {path: t.csv, targets: y, classes: auto}}", arrays,
           "numbers classes in another way than the training set, whose classes are 1, 2, 3");
+}
+
+TEST_CASE("a separate folder of images is resized, cropped and turned as the training set is" *
+          doctest::skip(!reads_png())) {
+  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
+  const Folder folder;
+  for (const char* name : {"t/a/1.png", "t/b/1.png", "v/a/1.png", "v/b/1.png"})
+    folder.write(name, image);
+  const auto check = [&](const std::string& validation) {
+    folder.write("t.yaml",
+                 "data:\n  dataset: {image_folder: {path: t, resize: 12, crop: 8}}\n  validation: "
+                 "{image_folder: " +
+                     validation +
+                     "}\n  transforms: [to_tensor]\n  batch_size: 2\nmodel: [flatten, {linear: "
+                     "2}]\nloss: cross_entropy\noptimizer: sgd\nepochs: 1\ncores: 1\n");
+    return dptrain({"check", "t.yaml"}, {}, folder.path());
+  };
+  for (const char* same : {"v", "{path: v}", "{path: v, resize: 12, crop: [8]}"}) {
+    const Finished f = check(same);
+    CHECK_MESSAGE(f.code == 0, f.err);
+  }
+  CHECK(has(check("{path: v, crop: 9}").err, "which has 8 in line 2; delete 'crop' here"));
+  CHECK(has(check("{path: v, exif: true}").err, "which leaves it out (default: false)"));
 }
 
 }  // namespace

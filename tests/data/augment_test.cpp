@@ -38,9 +38,10 @@ struct Plain {
       return inside ? get(c, from_y, from_x) : colour[c];
     });
   }
-  void flip() {
-    remake(height, width,
-           [&](int64_t c, int64_t y, int64_t column) { return get(c, y, width - 1 - column); });
+  void flip(bool rows) {
+    remake(height, width, [&](int64_t c, int64_t y, int64_t column) {
+      return rows ? get(c, height - 1 - y, column) : get(c, y, width - 1 - column);
+    });
   }
   void patch(const augment::Rect& r, const float* colour) {
     remake(height, width, [&](int64_t c, int64_t y, int64_t column) {
@@ -65,14 +66,18 @@ TEST_CASE("a frame shows what its crops, flips and patches give one after the ot
       const float* const painted = colours.data() + kChannels * colour;
       const int64_t a = below(draw, 9) - 4, b = below(draw, 9) - 4, h = 1 + below(draw, 8),
                     w = 1 + below(draw, 8);
-      switch (below(draw, 3)) {
+      switch (below(draw, 4)) {
         case 0:
           expected.crop(a, b, h, w, painted);
           augment::crop(frame, a, b, h, w, colour);
           break;
         case 1:
-          expected.flip();
-          augment::flip(frame);
+          expected.flip(false);
+          augment::flip_columns(frame);
+          break;
+        case 2:
+          expected.flip(true);
+          augment::flip_rows(frame);
           break;
         default:
           expected.patch({a, b, a + h, b + w}, painted);

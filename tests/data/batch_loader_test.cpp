@@ -242,7 +242,8 @@ void check_moved(const Dataset& d, const std::vector<Choice>& chain, Split split
 TEST_CASE("crops and flips move targets of one value per pixel, and erasing leaves them") {
   const std::vector<Choice> chain = {transform("random_crop", "{size: [3, 5], padding: 2}"),
                                      transform("random_erasing", "{p: 0.9, value: 5}"),
-                                     transform("random_horizontal_flip", "0.5")};
+                                     transform("random_horizontal_flip", "0.5"),
+                                     transform("random_vertical_flip", "0.5")};
   for (const Split split : {Split::train, Split::test}) {
     check_moved<int32_t>(masks<int32_t>(DType::i32, {3, 4, 6}), chain, split);
     check_moved<float>(masks<float>(DType::f32, {3, 4, 6}), chain, split);
@@ -251,7 +252,7 @@ TEST_CASE("crops and flips move targets of one value per pixel, and erasing leav
   const BatchLoader f(masks<int32_t>(DType::i32, {3, 4, 6}), chain, {});
   CHECK(f.moves_targets());
   CHECK(f.stored_targets().sample == TensorDesc{DType::i32, {1, 4, 6}});
-  CHECK(f.stored_targets().changes.count == 2);
+  CHECK(f.stored_targets().changes.count == 3);
   const BatchLoader evaluated(masks<int32_t>(DType::i32, {3, 4, 6}),
                               std::vector<Choice>{transform("random_horizontal_flip", "0.5")}, {},
                               reference_gathers(), Split::test);

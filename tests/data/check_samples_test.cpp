@@ -41,7 +41,7 @@ TEST_CASE("numbers that are not finite are found in inputs and targets") {
     const Dataset d = load("npy", fmt::format("{{inputs: {}, targets: {}}}", folder.file("x.npy"),
                                               folder.file("y.npy")));
     const SampleReport report = check_samples(d, "training", 10);
-    CHECK(report.decoded == 0);
+    CHECK(report.read == 0);
     return report.problems;
   };
   const std::vector<float> y(8, 0);
@@ -65,10 +65,11 @@ TEST_CASE("numbers that are not finite are found in inputs and targets") {
 TEST_CASE("as many images are decoded as asked for, evenly spread, and each broken one is named") {
   const auto few = std::make_shared<Broken>(std::vector<uint32_t>{1, 3});
   const SampleReport all = check_samples(images(4, few), "training", 10);
-  CHECK(all.decoded == 4);
+  CHECK(all.read == 4);
+  CHECK(all.broken == 2);
   CHECK(all.problems == std::vector<std::string>{"1.png is damaged", "3.png is damaged"});
   const auto many = std::make_shared<Broken>(std::vector<uint32_t>{});
-  CHECK(check_samples(images(100, many), "training", 4).decoded == 4);
+  CHECK(check_samples(images(100, many), "training", 4).read == 4);
   CHECK(many->seen == std::vector<uint32_t>{0, 25, 50, 75});
   std::vector<uint32_t> rows(50);
   for (uint32_t i = 0; i < 50; ++i) rows[i] = i;
@@ -83,7 +84,7 @@ TEST_CASE("a set that was not made has nothing to look at") {
   d.made = false;
   const SampleReport report = check_samples(d, "training", 10);
   CHECK(report.problems.empty());
-  CHECK(report.decoded == 0);
+  CHECK(report.read == 0);
 }
 
 }  // namespace

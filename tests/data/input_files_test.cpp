@@ -166,11 +166,18 @@ TEST_CASE("images become the samples of a run of other images") {
   CHECK(all.files == std::vector{folder.file("a.png"), folder.file("b.png")});
   CHECK(all.left_out == std::vector{folder.file("notes.txt")});
   CHECK(all.dataset.size() == 2);
-  const std::vector named{folder.file("a.png"), folder.file("b.png"), folder.file("c.gif")};
+  const std::vector named{folder.file("a.png"), folder.file("c.gif"), folder.file("b.png")};
   folder.write("c.gif", "GIF89a");
   const InputFiles starred = read_input_files(set.choice, set.form, named);
-  CHECK(starred.files.size() == 2);
-  CHECK(starred.left_out == std::vector{folder.file("c.gif")});
+  CHECK(starred.files == named);
+  CHECK(starred.left_out.empty());
+  for (const uint32_t row : {0U, 1U, 2U})
+    starred.dataset.reader->read(row, std::as_writable_bytes(std::span(pixels)));
+  REQUIRE(starred.unread->reasons().size() == 1);
+  CHECK(starred.unread->reasons().at(1) ==
+        folder.file("c.gif") +
+            " is not a JPEG, PNG, BMP, PPM, PGM, WebP or TIFF image; convert it to PNG, or remove "
+            "it");
   // A folder of classes, as in training.
   const Folder classes;
   for (const char* name : {"cat", "dog"}) {

@@ -29,9 +29,12 @@ TEST_CASE("standardized inputs are summarized in the units of the file") {
         10);
   };
   CHECK(array(", standardize: true").file_units);
-  CHECK(array(", standardize: true").inputs[0].range.max() == doctest::Approx(900).epsilon(1e-6));
+  CHECK(array(", standardize: true").inputs[1].range.max() == doctest::Approx(900).epsilon(1e-6));
   CHECK(array(", standardize: true").inputs[0].range.min() == doctest::Approx(10).epsilon(1e-6));
   CHECK_FALSE(array("").file_units);
+  CHECK(array("").inputs.size() == 2);
+  CHECK(array("").inputs[1].name == "channel 1");
+  CHECK(array("").inputs[1].range.min() == 500);
 }
 
 TEST_CASE("a range has the population's deviation, and counts what is not finite") {

@@ -278,12 +278,16 @@ TEST_CASE("crops and flips that move the targets as a program") {
   TorchExport query = sizes({DType::f32, {1, 3, 24, 20}}, {DType::i32, {1, 24, 20}});
   query.moves_targets = true;
   const std::string text = exported(
-      "name: t\ndata: {dataset: images, batch_size: 20, transforms: [{random_crop: {size: [24, "
-      "20], "
-      "padding: 4, fill: 7}}, to_tensor, {random_erasing: {p: 1}}]}\n"
+      "name: t\ndata: {dataset: images, batch_size: 20, transforms: [random_vertical_flip, "
+      "{random_crop: {size: [24, 20], padding: 4, fill: 7}}, to_tensor, {random_erasing: {p: "
+      "1}}]}\n"
       "model: [{conv2d: {out_channels: 10, kernel_size: 1}}]\nloss: cross_entropy\n"
       "optimizer: sgd\nevaluate: true\n",
       query);
+  CHECK(contains(text,
+                 "    x = transforms.RandomVerticalFlip()(x)\n"
+                 "    torch.set_rng_state(state)  # y is moved as x is\n"
+                 "    y = transforms.RandomVerticalFlip()(y)\n"));
   CHECK(contains(text,
                  "    state = torch.get_rng_state()\n"
                  "    x = transforms.RandomCrop([24, 20], padding=4, fill=7.0)(x)\n"

@@ -94,6 +94,9 @@ TEST_CASE("conv2d says what it takes") {
     return complaint(
         lowered("model: [{conv2d: {out_channels: 8, kernel_size: 3" + settings + "}}]", real(x)));
   };
+  CHECK(said("", {2, 28, 28}) ==
+        "error: conv2d takes [N, channels, height, width], not [2, 28, 28]: use conv1d, or for "
+        "gray images `reshape: [1, 28, 28]` before it");
   CHECK(said("", {2, 784}) == "error: conv2d takes [N, channels, height, width], not [2, 784]");
   CHECK(complaint(lowered("model: [{conv2d: {out_channels: 8, kernel_size: 3}}]",
                           numbers({2, 3, 9, 7}))) ==

@@ -48,14 +48,17 @@ struct ImageFolder {
                   "new length of the shorter side, or [height, width]; by default images keep "
                   "their size. Resampled as by Pillow 13",
                   kSide)
+        .shared()
         .optional("crop", &ImageFolder::crop,
                   "height and width of the center crop after resizing, or one number for both; "
                   "by default no crop. Without a crop, all images must have one size, unless "
                   "'resize' gives height and width",
                   kSide)
+        .shared()
         .optional("exif", &ImageFolder::exif,
                   "whether images are turned as their EXIF orientation says, as by Pillow's "
                   "ImageOps.exif_transpose; torchvision's ImageFolder reads them as stored")
+        .shared()
         .choice("on_error", &ImageFolder::on_error, {"error", "skip"},
                 "what happens to images that cannot be read: an error when training reaches one, "
                 "or all images are decoded once before training, and those are left out and named");
@@ -179,7 +182,6 @@ class Reader : public SampleReader {
     const std::string& path = files_[row];
     const std::vector<std::byte> bytes = bytes_of_image(path);
     if (!s_.exif && exif_orientation(bytes) != 1) turned_.add(row);
-    if (has_gray16(bytes)) gray16_.add(row);
     Image image = decoded(s_, bytes, path);
     const auto [height, width] = resized_to(s_, {image.height, image.width});
     if (s_.sized_by_files() && ImageSize{height, width} != size_)
@@ -206,24 +208,13 @@ class Reader : public SampleReader {
   }
 
   std::string remarks() const override {
-    const auto [deep, first_deep] = gray16_.count();
-    std::string out;
-    if (deep > 0)
-      out = fmt::format(
-          "{} of the images that were read {} 16-bit gray values ({}), of which all above 255 "
-          "become "
-          "white, as by Pillow's convert(\"RGB\"); save them with 8 bits",
-          deep, deep == 1 ? "has" : "have", files_[first_deep]);
     const auto [turned, first] = turned_.count();
-    if (turned == 0) return out;
-    if (!out.empty()) out += "; ";
-    return out + fmt::format(
-                     "{} of the images that were read {} to be turned, as {} EXIF data says ({}), "
-                     "but {} read "
-                     "as "
-                     "stored, as by torchvision's ImageFolder; `exif: true` turns images",
-                     turned, turned == 1 ? "is" : "are", turned == 1 ? "its" : "their",
-                     files_[first], turned == 1 ? "is" : "are");
+    if (turned == 0) return "";
+    return fmt::format(
+        "{} of the images that were read {} to be turned, as {} EXIF data says ({}), but {} read "
+        "as stored, as by torchvision's ImageFolder; `exif: true` turns images",
+        turned, turned == 1 ? "is" : "are", turned == 1 ? "its" : "their", files_[first],
+        turned == 1 ? "is" : "are");
   }
 
  private:
@@ -248,7 +239,7 @@ class Reader : public SampleReader {
   ImageFolder s_;
   std::vector<std::string> files_;
   ImageSize size_;  // of samples
-  mutable Rows turned_, gray16_;
+  mutable Rows turned_;
 };
 
 // Leaves out images that cannot be decoded, and names them.
@@ -330,6 +321,8 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   if (!found.others.empty())
     d.warnings.push_back(fmt::format("{}: {}", folder, left_out_text(found.others)));
   std::vector<std::string>& files = found.images;
+  if (const std::string deep = gray16_text(files); !deep.empty())
+    d.warnings.push_back(fmt::format("{}: {}", folder, deep));
   if (s.on_error == "skip") leave_out_damaged(s, files, labels, d.warnings);
   for (size_t c = 0; c < classes.size(); ++c)
     if (std::ranges::find(labels, numbers[c]) == labels.end())

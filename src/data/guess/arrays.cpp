@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/fail.h"
+#include "base/image_shape.h"
 #include "data/guess/guess.h"
 #include "data/readers/npy.h"
 
@@ -148,7 +149,10 @@ DataGuess guess_arrays(const std::string& path) {
   }
   g.notes.push_back(fmt::format("{}: inputs in {}, targets in {}{}", folder, train.inputs,
                                 train.targets, g.settings.size() > 2 ? ", and a test set" : ""));
-  g.standardizes = g.type == "npy" && npy_holds_numbers(g.settings[0].value);
+  if (g.type != "npy") return g;
+  const TensorDesc inputs = npy_desc(g.settings[0].value);
+  // The rows of gray images are no channels.
+  g.standardizes = inputs.dtype == DType::f32 && !like_gray_image(inputs.shape.tail(1));
   if (g.standardizes)
     g.settings.push_back({"standardize", "true", "numbers become (x - mean) / std, about -1..1"});
   return g;

@@ -14,6 +14,7 @@
 #include "base/utf8.h"
 #include "data/column_profile.h"
 #include "data/guess/csv_format.h"
+#include "data/guess/csv_images.h"
 #include "data/guess/guess.h"
 #include "data/readers/csv_header.h"
 
@@ -247,6 +248,9 @@ std::string why_left_out(const Columns& t, const ColumnProfile& c, bool rising,
   if (names_index(c.name())) return "it is named as an index";
   if (c.different() == 1) return same_value(c);
   if (c.different() <= ColumnProfile::kFew && c.different() * 2 <= c.rows()) return "";
+  if (names_images(c))
+    return fmt::format("it holds names of images, such as {}, which a table does not read",
+                       c.first_word());
   return fmt::format("its {} different texts, such as {}, are too many for categories",
                      c.words().size() <= ColumnProfile::kMostWords
                          ? std::to_string(c.words().size())
@@ -403,6 +407,28 @@ void add_format(DataGuess& g, const CsvFormat& format) {
                           "whether the first line names the columns"});
 }
 
+// Throws if the only column to predict from names images.
+void refuse_images(const Columns& t, const CsvFormat& format, const std::string& path) {
+  const auto image = std::ranges::find_if(t.profiles, names_images);
+  if (image == t.profiles.end()) return;
+  ImageTable table{.path = path, .delimiter = format.delimiter, .header = t.head.header};
+  table.images = static_cast<size_t>(image - t.profiles.begin());
+  table.targets = t.targets;
+  for (size_t i = 0; i < t.profiles.size(); ++i) {
+    if (i == table.images || t.is_target(i)) continue;
+    if (t.is_target(table.images) && t.profiles.size() == 2)
+      table.targets = {i};
+    else if (why_left_out(t, t.profiles[i], false, path).empty())
+      return;
+  }
+  if (table.targets[0] == table.images) return;
+  const ColumnProfile& target = t.profiles[table.targets[0]];
+  table.classes = table.targets.size() == 1 &&
+                  (target.kind() == Kind::texts || task_of(t, path) == Task::classification);
+  fail(Fault::data, "{}: column '{}' holds names of images, such as {}; {}", path, image->name(),
+       image->first_word(), image_table_remedy(table, image->words().begin()->first));
+}
+
 }  // namespace
 
 DataGuess guess_csv(const GuessQuery& query) {
@@ -429,6 +455,7 @@ DataGuess guess_csv(const GuessQuery& query) {
   for (const ColumnProfile& c : t.profiles)
     if (format.delimiter != ',' && c.kind() == Kind::numbers && !c.thousands().empty())
       g.notes.push_back("warning: " + thousands_warning(c.name(), c.thousands()));
+  refuse_images(t, format, path);
   add_target(g, t, path, query.drops_missing);
   add_inputs(g, t, path, query.drops_missing);
   add_format(g, format);

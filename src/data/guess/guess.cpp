@@ -9,6 +9,8 @@
 #include "base/count.h"
 #include "base/fail.h"
 #include "base/units.h"
+#include "data/check_samples.h"
+#include "data/guess/image_layout.h"
 #include "data/readers/bytes.h"
 #include "formats/json.h"
 #include "spec/tree.h"
@@ -51,7 +53,13 @@ bool gives_test_set(const DatasetType& type, const DataGuess& g) {
   return given || type.has_test_set == nullptr;
 }
 
-void load(DataGuess& g) {
+// Throws if numbers are not finite. Images are not decoded.
+void refuse_broken(const Dataset& d, std::string_view set, const std::string& path) {
+  const SampleReport report = check_samples(d, set, 0);
+  if (!report.problems.empty()) fail(Fault::data, "{}: {}", path, fmt::join(report.problems, "; "));
+}
+
+void load(DataGuess& g, const std::string& path) {
   const DatasetType& type = *find_type(g.type);
   const std::any settings = settings_of(type, g);
   g.ignore_index = ignored_label(g);
@@ -63,6 +71,8 @@ void load(DataGuess& g) {
   if (gives_test_set(type, g))
     g.test = type.load(
         settings, {.split = Split::test, .ignore_index = g.ignore_index, .binary_labels = true});
+  refuse_broken(g.train, "training", path);
+  if (g.test) refuse_broken(*g.test, "test", path);
   measure_data(g);
 }
 
@@ -120,11 +130,8 @@ bool is_text(const std::string& path) {
 DataGuess guess_folder(const std::string& path) {
   if (holds_image_folders(path)) return guess_images(path);
   if (holds_arrays(path)) return guess_arrays(path);
-  if (const size_t images = loose_images(path); images > 0)
-    fail(Fault::data,
-         "{0} holds {1} side by side; each class needs a subfolder of its own: move the images to "
-         "{0}/CLASS/1.jpg",
-         path, counted(images, "image"));
+  if (const std::string problem = loose_images(path); !problem.empty())
+    fail(Fault::data, "{}", problem);
   const std::string unread = unread_files(path);
   fail(Fault::data,
        "{} holds neither folders of images, one per class (CLASS/1.jpg or "
@@ -180,7 +187,7 @@ DataGuess guess_data(const GuessQuery& query) {
          "--target, --header, --missing, --decimal, --exclude and --categories are for tables, but "
          "{} is read as '{}'",
          query.path, g.type);
-  load(g);
+  load(g, query.path);
   return g;
 }
 

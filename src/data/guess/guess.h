@@ -61,13 +61,8 @@ DataGuess guess_data(const GuessQuery& query);
 // The parts of guess_data(): each returns everything but train, test and the statistics.
 DataGuess guess_csv(const GuessQuery& query);
 DataGuess guess_images(const std::string& folder);
-DataGuess guess_arrays(const std::string& path);      // a folder of .npy or IDX files, or one .npy
-bool holds_arrays(const std::string& folder);         // .npy or IDX files
-bool holds_image_folders(const std::string& folder);  // folders of images, with or without splits
-size_t loose_images(const std::string& folder);       // images in the folder itself
-// Images and arrays of types that are not read, in the folder and its subfolders, counted by their
-// ending: "2 .gif, 1 .npz"; empty: there are none.
-std::string unread_files(const std::string& folder);
+DataGuess guess_arrays(const std::string& path);  // a folder of .npy or IDX files, or one .npy
+bool holds_arrays(const std::string& folder);     // .npy or IDX files
 // Says how to save the arrays of an .npz file.
 std::string npz_problem(const std::string& path);
 // The label that seems to mark targets without a class, in the file of an `npy` data set with

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "base/fail.h"
+#include "base/image_shape.h"
 #include "data/guess/guess.h"
 #include "data/readers/npy.h"
 #include "data/tables.h"
@@ -40,8 +41,7 @@ void write(const std::vector<Moments>& from, std::vector<double>& mean, std::vec
 // One for each element of the samples' first dimension, or one for all.
 std::vector<Moments> moments_for(const Shape& sample) {
   const int64_t first = sample.rank() > 0 ? sample[0] : 1;
-  // The first dimension of [H, W] is no channel.
-  const bool listed = first <= kMostListed && sample.rank() != 2;
+  const bool listed = first <= kMostListed && !like_gray_image(sample);
   return std::vector<Moments>(listed ? static_cast<size_t>(first) : 1);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "base/fail.h"
 #include "data/readers/image_formats.h"
@@ -36,11 +37,10 @@ void damaged_image(const std::string& path, std::string_view format, std::string
        format, why);
 }
 
-void unsupported_image(const std::string& path, std::string_view format, std::string_view variant) {
-  fail(
-      Fault::data,
-      "{} is a {} image {}, which dptrain does not read; convert it to a PNG with 8 bits a channel",
-      path, format, variant);
+void unsupported_image(const std::string& path, std::string_view format, std::string_view variant,
+                       std::string_view remedy) {
+  fail(Fault::data, "{} is a {} image {}, which dptrain does not read; {}", path, format, variant,
+       remedy);
 }
 
 bool plausible_size(const ImageSize& size) {
@@ -108,10 +108,12 @@ Image decode_image(std::span<const std::byte> bytes, const std::string& path) {
     case ImageFormat::other:
       break;
   }
-  fail(Fault::data,
-       "{} is not a JPEG, PNG, BMP, PPM, PGM, WebP or TIFF image, despite its name; convert it to "
-       "PNG, or remove it",
-       path);
+  fail(
+      Fault::data,
+      "{} is not a JPEG, PNG, BMP, PPM, PGM, WebP or TIFF image{}; convert it to PNG, or remove it",
+      path,
+      is_image_ending(std::filesystem::path(path).extension().string()) ? ", despite its name"
+                                                                        : "");
 }
 
 }  // namespace dpt

@@ -39,8 +39,12 @@ struct ImageSize {
 // whose header may stand anywhere in the file, and for all that is no image.
 std::optional<ImageSize> image_size(std::span<const std::byte> bytes);
 
-// Whether a PNG has 16-bit gray values, of which Pillow's convert("RGB") makes all above 255 white.
+// Whether a PNG or PGM has 16-bit gray values, of which Pillow's convert("RGB") makes all above 255
+// white. By its header: `bytes` may be the beginning of the file.
 bool has_gray16(std::span<const std::byte> bytes);
+// How to save such an image with 8 bits, in Python.
+inline constexpr std::string_view kTo8Bits =
+    "PIL.Image.open(FILE).point(lambda v: v / 257).convert(\"L\").save(\"NEW.png\")";
 
 // Whether files with this extension, in any case, are images that can be read.
 bool is_image_ending(std::string_view extension);

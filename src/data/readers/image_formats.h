@@ -28,6 +28,8 @@ Image decode_tiff(std::span<const std::byte> bytes, const std::string& path);
 // are too few bytes, or the header is wrong.
 std::optional<ImageSize> bmp_size(std::span<const std::byte> bytes);
 std::optional<ImageSize> pnm_size(std::span<const std::byte> bytes);
+// Whether the header is that of a PGM with values above 255.
+bool is_deep_pgm(std::span<const std::byte> bytes);
 
 // Whether the size has no zero and at most as many pixels as PIL accepts.
 bool plausible_size(const ImageSize& size);
@@ -37,8 +39,9 @@ bool plausible_size(const ImageSize& size);
                                 std::string_view why);
 
 // Throws Error{data}: `format` has a variant, such as "with 16-bit samples", that is not read.
-[[noreturn]] void unsupported_image(const std::string& path, std::string_view format,
-                                    std::string_view variant);
+[[noreturn]] void unsupported_image(
+    const std::string& path, std::string_view format, std::string_view variant,
+    std::string_view remedy = "convert it to a PNG with 8 bits a channel");
 
 // Checks the size in a file's header, before memory is allocated for it. Throws Error{data} if a
 // side is 0, or if there are more pixels than PIL accepts, or than a file of so many bytes can

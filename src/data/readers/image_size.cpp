@@ -61,6 +61,7 @@ std::optional<ImageSize> png_size(std::span<const std::byte> bytes) {
 
 bool has_gray16(std::span<const std::byte> bytes) {
   constexpr size_t kDepth = 24, kColorType = 25;  // in IHDR
+  if (image_format(bytes) == ImageFormat::pnm) return is_deep_pgm(bytes);
   return image_format(bytes) == ImageFormat::png && bytes.size() > kColorType &&
          bytes[kDepth] == std::byte{16} && bytes[kColorType] == std::byte{0};
 }

@@ -336,8 +336,9 @@ NpyValues read_npy_values(const std::string& path) {
   return {.shape = array.shape(), .values = array.doubles()};
 }
 
-bool npy_holds_numbers(const std::string& path) {
-  return NpyArray(path).type().becomes == DType::f32;
+TensorDesc npy_desc(const std::string& path) {
+  const NpyArray array(path);
+  return {array.type().becomes, array.shape()};
 }
 
 }  // namespace dpt

@@ -21,7 +21,7 @@ struct NpyValues {
 };
 NpyValues read_npy_values(const std::string& path);
 
-// Whether the elements are floats. Throws like read_npy() if the header is wrong.
-bool npy_holds_numbers(const std::string& path);
+// What read_npy() returns, by the header. Throws likewise if that is wrong.
+TensorDesc npy_desc(const std::string& path);
 
 }  // namespace dpt

@@ -69,6 +69,14 @@ std::optional<ImageSize> pnm_size(std::span<const std::byte> bytes) {
   return ImageSize{.height = static_cast<int64_t>(*height), .width = static_cast<int64_t>(*width)};
 }
 
+bool is_deep_pgm(std::span<const std::byte> bytes) {
+  const auto kind = bytes.size() < kMagic ? '\0' : std::to_integer<char>(bytes[1]);
+  if (kind != '2' && kind != '5') return false;
+  Numbers numbers(bytes.subspan(kMagic));
+  const bool sized = numbers.next(false) && numbers.next(false);
+  return sized && numbers.next(false).value_or(0) > 255;
+}
+
 Image decode_pnm(std::span<const std::byte> bytes, const std::string& path) {
   const char kind = std::to_integer<char>(bytes[1]);
   if (kind == '1' || kind == '4') unsupported_image(path, "PBM", "of single bits");

@@ -228,9 +228,15 @@ class Tiff {
     if (!gray && !is_rgb() && photometric_ != PHOTOMETRIC_PALETTE)
       unsupported(color_space(photometric_));
     const bool few = (bits_ == 1 || bits_ == 2 || bits_ == 4) && samples_ == 1 && !is_rgb();
-    if (bits_ != 8 && !few) unsupported(fmt::format("with {}-bit samples", bits_));
     if (samples_ < (is_rgb() ? 3 : 1) || samples_ > (is_rgb() ? 6 : 2))
-      unsupported(fmt::format("with {} samples per pixel", samples_));
+      unsupported_image(
+          path_, "TIFF", fmt::format("with {} samples per pixel", samples_),
+          "save such images as one array by numpy.save, [N, channels, height, width], and train "
+          "with the dataset `npy`");
+    if (bits_ == 16 && gray)
+      unsupported_image(path_, "TIFF", "with 16-bit samples",
+                        fmt::format("save it with 8 bits: {}", kTo8Bits));
+    if (bits_ != 8 && !few) unsupported(fmt::format("with {}-bit samples", bits_));
     uint16_t extra = 0;
     const uint16_t* kinds = nullptr;
     TIFFGetFieldDefaulted(tiff_.get(), TIFFTAG_EXTRASAMPLES, &extra, &kinds);

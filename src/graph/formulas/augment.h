@@ -68,9 +68,9 @@ struct Frame {
   static constexpr int kMostPatches = 64;
   int64_t image_height, image_width;
   int64_t height, width;
-  // Row y is row y + top of the image. Column x is column x + left, or left - x if flipped.
+  // Row y is row y + top of the image, or top - y if rows are flipped; columns likewise.
   int64_t top, left;
-  bool flipped;
+  bool rows_flipped, columns_flipped;
   int32_t patches;
   Patch patch[kMostPatches];
 };
@@ -79,7 +79,7 @@ DPT_FORMULA void begin(Frame& f, int64_t height, int64_t width) {
   f.image_height = f.height = height;
   f.image_width = f.width = width;
   f.top = f.left = 0;
-  f.flipped = false;
+  f.rows_flipped = f.columns_flipped = false;
   f.patches = 0;
 }
 
@@ -98,19 +98,28 @@ DPT_FORMULA void crop(Frame& f, int64_t top, int64_t left, int64_t height, int64
   if (top < 0 || left < 0 || top + height > f.height || left + width > f.width)
     f.patch[f.patches++] = {
         .rect = {-top, -left, f.height - top, f.width - left}, .inside = false, .colour = colour};
-  f.top += top;
-  f.left += f.flipped ? -left : left;
+  f.top += f.rows_flipped ? -top : top;
+  f.left += f.columns_flipped ? -left : left;
   f.height = height;
   f.width = width;
 }
 
-DPT_FORMULA void flip(Frame& f) {  // mirrors left and right
+DPT_FORMULA void flip_rows(Frame& f) {  // mirrors top and bottom
+  for (int32_t p = 0; p < f.patches; ++p) {
+    Rect& r = f.patch[p].rect;
+    r = {f.height - r.bottom, r.left, f.height - r.top, r.right};
+  }
+  f.top += f.rows_flipped ? -(f.height - 1) : f.height - 1;
+  f.rows_flipped = !f.rows_flipped;
+}
+
+DPT_FORMULA void flip_columns(Frame& f) {  // mirrors left and right
   for (int32_t p = 0; p < f.patches; ++p) {
     Rect& r = f.patch[p].rect;
     r = {r.top, f.width - r.right, r.bottom, f.width - r.left};
   }
-  f.left += f.flipped ? -(f.width - 1) : f.width - 1;
-  f.flipped = !f.flipped;
+  f.left += f.columns_flipped ? -(f.width - 1) : f.width - 1;
+  f.columns_flipped = !f.columns_flipped;
 }
 
 // The content of (y, x): the index of an image pixel within its channel, or a colour if the index
@@ -125,7 +134,8 @@ DPT_FORMULA Seen seen(const Frame& f, int64_t y, int64_t x) {
     const bool inside = y >= r.top && y < r.bottom && x >= r.left && x < r.right;
     if (inside == f.patch[p].inside) return {-1, f.patch[p].colour};
   }
-  return {(y + f.top) * f.image_width + (f.flipped ? f.left - x : x + f.left), 0};
+  const int64_t row = f.rows_flipped ? f.top - y : y + f.top;
+  return {row * f.image_width + (f.columns_flipped ? f.left - x : x + f.left), 0};
 }
 
 // e^x for |x| < 700, with +, * and / only: the exp() of CPU and GPU libraries differ in the last
@@ -164,9 +174,14 @@ DPT_FORMULA void change(const Crop& c, Draw* draw, int32_t colour, Frame& f) {
 
 struct Flip {
   double p;
+  bool rows;  // false: columns
 };
 DPT_FORMULA void change(const Flip& c, Draw* draw, int32_t, Frame& f) {
-  if (draw != nullptr && uniform(*draw) < c.p) flip(f);
+  if (draw == nullptr || uniform(*draw) >= c.p) return;
+  if (c.rows)
+    flip_rows(f);
+  else
+    flip_columns(f);
 }
 
 // RandomErasing (Zhong et al., "Random Erasing Data Augmentation", 2017): fills a rectangle whose

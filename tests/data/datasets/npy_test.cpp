@@ -77,8 +77,21 @@ TEST_CASE("npy: columns and channels are standardized before they are rounded") 
   CHECK(has(data_error([&] { type.load(settings("inputs: i, targets: y"), {}); }),
             "holds integers, which `standardize` does not take"));
   CHECK(has(data_error([&] { type.load(settings("inputs: nan, targets: y1"), {}); }),
-            "holds numbers that are not finite"));
+            "nan: sample 0 (counted from 0) has a number that is not finite, which"));
   CHECK(type.torch(with_test, {}).empty());
+}
+
+TEST_CASE("npy: samples of every rank have one scaling per index of their first dimension") {
+  const Folder folder;
+  folder.write("y", npy<float>("<f4", "(1,)", {1}));
+  for (const char* shape : {"(1, 2, 2)", "(1, 2, 1, 2)", "(1, 2, 1, 1, 2)"}) {
+    CAPTURE(shape);
+    folder.write("x", npy<float>("<f4", shape, {1, 3, 100, 300}));
+    const Dataset d =
+        load("npy", "{inputs: x, targets: y, standardize: true}", Split::train, folder.path());
+    CHECK(d.channels == std::vector<ChannelScaling>{{2, 1}, {200, 100}});
+    CHECK(all_of<float>(d.inputs) == std::vector<float>{-1, 1, -1, 1});
+  }
 }
 
 TEST_CASE("npy: tokens are counted over both sets") {

@@ -1,6 +1,10 @@
 #include "data/guess/guess.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include <fmt/format.h>
 
 #include "../folder.h"
 #include "base/units.h"
@@ -452,8 +456,7 @@ TEST_CASE("images in folders of classes, below them, and those that are no class
   for (const char* name :
        {"nest/a/x/1.png", "nest/b/1.png", "nest/c/y/z/1.png", "flat/images/1.png",
         "seg/train/images/1.png", "seg/train/masks/1.png", "outer/inner/a/1.png",
-        "outer/inner/b/1.png", "loose/1.png", "loose/2.png", "gifs/a/1.png",
-        "splits/training/a/1.png", "splits/testing/a/1.png"})
+        "outer/inner/b/1.png", "loose/1.png", "loose/2.png", "gifs/a/1.png"})
     folder.write(name, image);
   folder.write("flat/labels.csv", "file,label\n");
   folder.write("gifs/b/1.gif", "GIF89a");
@@ -470,7 +473,99 @@ TEST_CASE("images in folders of classes, below them, and those that are no class
   CHECK(has(why("outer"), "if its subfolders are the classes, write: dptrain init "));
   CHECK(has(why("loose"), "loose holds 2 images side by side; each class needs"));
   CHECK(has(why("gifs"), "but files of types that are not read: 1 .gif"));
-  CHECK(has(why("splits"), "holds neither folders of images"));
+}
+
+TEST_CASE("folders of splits are found by many names" * doctest::skip(!reads_png())) {
+  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
+  for (const auto& [train, test, validation] :
+       {std::array{"train_set", "test_set", "val_set"}, std::array{"Train", "Test", "Valid"},
+        std::array{"training", "testing", "validation"}, std::array{"train2017", "test1", "val"}}) {
+    const Folder folder;
+    for (const char* split : {train, test, validation})
+      for (const char* name : {"/a/1.png", "/b/1.png"})
+        folder.write(split + std::string(name), image);
+    const DataGuess g = guess_data({.path = folder.path()});
+    CHECK(has(settings_text(g), fmt::format("path={}, test_path={}, ", train, test)));
+    CHECK(g.validation == folder.file(validation));
+    CHECK(g.class_names == std::vector<std::string>{"a", "b"});
+  }
+  // A class may have the name of a split.
+  const Folder vehicles;
+  for (const char* name :
+       {"bus/1.png", "car/1.png", "train/1.png", ".ipynb_checkpoints/1.png", "__MACOSX/car/1.png"})
+    vehicles.write(name, image);
+  CHECK(guess_data({.path = vehicles.path()}).train.classes == 3);
+}
+
+TEST_CASE("splits without classes, and images with boxes of objects, are refused with a remedy" *
+          doctest::skip(!reads_png())) {
+  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
+  const Folder folder;
+  for (const char* name :
+       {"pets/train/cat.0.png", "pets/train/cat.1.png", "pets/train/dog.0.png",
+        "pets/train/dog.1.png", "pets/test1/1.png", "yolo/images/train/1.png",
+        "yolo/images/val/2.png", "robo/train/images/1.png", "robo/valid/images/1.png",
+        "coco/train2017/1.png", "coco/val2017/1.png", "voc/JPEGImages/1.png",
+        "boxes/JPEGImages/1.png", "voc/SegmentationClass/1.png", "voc/SegmentationObject/1.png",
+        "late/test/a/1.png", "late/val/a/1.png"})
+    folder.write(name, image);
+  for (const char* name : {"yolo/labels/train/1.txt", "robo/train/labels/1.txt",
+                           "coco/annotations/instances.json", "boxes/Annotations/1.xml"})
+    folder.write(name, "0 0.5 0.5 1 1\n");
+  const auto why = [&](const char* name) {
+    return data_error([&] { guess_data({.path = folder.file(name)}); });
+  };
+  const std::string pets = why("pets");
+  CHECK(has(pets, "pets/train holds 4 images side by side; each class needs a subfolder"));
+  CHECK(has(why("yolo"), "yolo holds images and labels/ with .txt files, as for object detection"));
+  CHECK(has(why("robo"), "robo/train holds images and labels/ with .txt files, as for object"));
+  CHECK(has(why("coco"), "coco holds images and annotations/ with .json files, as for object"));
+  CHECK(has(why("boxes"), "boxes holds images and Annotations/ with .xml files, as for object"));
+  CHECK(has(why("voc"), "holds JPEGImages/ and SegmentationClass/, which look like images and"));
+  CHECK(has(why("late"), "late holds test/, but no train/ with the training set"));
+  // The remedy for names that begin with the class works.
+  const size_t begin = pets.find("cd '");
+  REQUIRE(begin != pets.npos);
+  CHECK(std::system(pets.substr(begin).c_str()) == 0);
+  const DataGuess g = guess_data({.path = folder.file("pets")});
+  CHECK(g.class_names == std::vector<std::string>{"cat", "dog"});
+  CHECK(!g.has_test());
+  CHECK(has(g.notes.at(2), "test1 is not used as a test set: its 1 image lies in no folders of "));
+}
+
+TEST_CASE("a table of image names is refused with a command that sorts the images" *
+          doctest::skip(!reads_png())) {
+  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
+  const Folder folder;
+  std::string classes = "file;label\n", ages = "file,age\n", mixed = "file,size,label\n";
+  for (int i = 0; i < 12; ++i) {
+    folder.write(fmt::format("photos/{}.png", i), image);
+    classes += fmt::format("{}.png;{}\n", i, i % 2 == 0 ? "cat" : "the dog");
+    ages += fmt::format("photos/{}.png,{}\n", i, 1.5 * i);
+    mixed += fmt::format("{}.png,{}.5,{}\n", i, i % 5, i % 2);
+  }
+  const auto why = [&](const std::string& name, const std::string& text) {
+    return data_error([&] { guess_data({.path = folder.write(name, text)}); });
+  };
+  const std::string refusal = why("labels.csv", classes);
+  CHECK(has(refusal,
+            "labels.csv: column 'file' holds names of images, such as '0.png' on line 2; "
+            "dptrain reads classes from folders: copy the images there by python3 -c '"));
+  const size_t begin = refusal.find("python3 -c '"),
+               end = refusal.find("', and then: dptrain init");
+  REQUIRE(end != refusal.npos);
+  CHECK(refusal.ends_with(folder.file("labels_images")));
+  if (std::system("python3 -c ''") == 0) {
+    CHECK(std::system(refusal.substr(begin, end + 1 - begin).c_str()) == 0);
+    const DataGuess g = guess_data({.path = folder.file("labels_images")});
+    CHECK(g.class_names == std::vector<std::string>{"cat", "the dog"});
+    CHECK(g.train.size() == 12);
+  }
+  CHECK(has(why("ages.csv", ages), "for values dptrain reads images from arrays: write these by"));
+  CHECK(has(why("turned.csv", "label,file\ncat,0.png\ndog,1.png\ncat,2.png\ndog,3.png\n"),
+            "os.path.join(\"" + folder.file("turned_images") + "\", r[0])"));
+  CHECK(notes(guess_data({.path = folder.write("mixed.csv", mixed)}),
+              "column 'file' is left out: it holds names of images, such as '0.png' on line 2"));
 }
 
 TEST_CASE("masks of black and white pixels are refused with their conversion") {

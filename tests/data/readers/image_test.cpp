@@ -58,6 +58,12 @@ TEST_CASE("16-bit gray values of a PNG are known by its header") {
   CHECK_FALSE(deep("png_kinds/png/grey-alpha16.png"));  // its upper bytes are taken
   CHECK_FALSE(deep("images/jpeg/420.jpg"));
   CHECK_FALSE(has_gray16({}));
+  const auto pgm = [](std::string_view text) { return has_gray16(std::as_bytes(std::span(text))); };
+  CHECK(pgm("P5\n# depth\n2 1\n4095\n"));
+  CHECK(pgm("P2 2 1 256 "));
+  CHECK_FALSE(pgm("P5 2 1 255 "));
+  CHECK_FALSE(pgm("P6 2 1 4095 "));  // scaled
+  CHECK_FALSE(pgm("P5 2"));
 }
 
 // Every kind of file, made and read by PIL and torchvision: tests/fixtures/images.py.
@@ -97,7 +103,7 @@ TEST_CASE("folders of images are torchvision's ImageFolder, Resize and CenterCro
 TEST_CASE("images that are damaged, cut short or lie are refused by name") {
   const auto why = [](const std::string& bytes) { return data_error([&] { decoded(bytes); }); };
   CHECK(why("hello") ==
-        "x.img is not a JPEG, PNG, BMP, PPM, PGM, WebP or TIFF image, despite its name; convert it "
+        "x.img is not a JPEG, PNG, BMP, PPM, PGM, WebP or TIFF image; convert it "
         "to PNG, or remove it");
   if (skip_without(reads_jpeg() && reads_png(), "libjpeg-turbo and libpng")) return;
   const std::string jpeg = read_file(kImages + "/jpeg/420.jpg"),
@@ -406,13 +412,15 @@ TEST_CASE("WebP and TIFF: sizes and variants that are refused") {
   };
   CHECK(changed(258, "\x02").empty());
   CHECK(changed(258, "\x10") ==
-        "x.img is a TIFF image with 16-bit samples, which dptrain does not read; convert it to a "
-        "PNG with 8 bits a channel");
+        "x.img is a TIFF image with 16-bit samples, which dptrain does not read; save it with 8 "
+        "bits: PIL.Image.open(FILE).point(lambda v: v / 257).convert(\"L\").save(\"NEW.png\")");
   CHECK(has(changed(256, std::string("\0\0", 2)), "cannot be read as TIFF: "));
   CHECK(has(changed(257, "\xff\xff"), "cannot be read as TIFF: "));
   CHECK(has(changed(259, "\x50\xc3"), "with compression 50000"));
   CHECK(has(changed(262, "\x05"), "in CMYK colors"));
-  CHECK(has(changed(277, "\x03"), "with 2-bit samples"));
+  CHECK(has(changed(277, "\x04"),
+            "with 4 samples per pixel, which dptrain does not read; save such images as one array "
+            "by numpy.save, [N, channels, height, width], and train with the dataset `npy`"));
 }
 
 TEST_CASE("resized: the same size is the same image, and one colour stays one") {

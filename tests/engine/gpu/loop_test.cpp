@@ -67,7 +67,7 @@ TEST_CASE("batches gathered on the GPU and batches made by the host are the same
        "random_horizontal_flip, to_tensor, {random_erasing: {value: [3, 4]}}, {normalize: {mean: "
        "[0.3, 0.5], std: [0.2, 0.4]}}, {cutout: {length: 2, holes: 2}}]",
        "accumulate=2"},
-      {"data.transforms=[{random_crop: {padding: 2}}, random_horizontal_flip, to_tensor]",
+      {"data.transforms=[{random_crop: {padding: 2}}, random_vertical_flip, to_tensor]",
        "data.sampler=weighted"},
       {"data.target_transforms=[input]", "loss=mse_loss",
        "model=[flatten, {linear: 50}, {reshape: [2, 5, 5]}]"},

@@ -11,6 +11,9 @@ TEST_CASE("cross_entropy takes scores and classes") {
         "loss.count_correct f64[1] = count_correct(input, target)\n");
   CHECK(complaint(lowered_loss("cross_entropy", real({4, 3}), numbers({5}))) ==
         "error: cross_entropy: the model's output is [4, 3], so the targets must be [4], not [5]");
+  CHECK(complaint(lowered_loss("cross_entropy", real({4, 3}), numbers({4, 1}))) ==
+        "error: cross_entropy: the model's output is [4, 3], so the targets must be [4], not [4, "
+        "1]; save them as y.ravel()");
   CHECK(complaint(lowered_loss("cross_entropy", real({4}), numbers({4}))) ==
         "error: cross_entropy takes class scores [N, C, ...], but the model's output is [4]");
   CHECK(complaint(lowered_loss("cross_entropy", real({4, 3}), numbers({4}), 10)) ==
