@@ -164,6 +164,20 @@ TEST_CASE("init: images in folders" * doctest::skip(!reads_png())) {
                 checked.err);
 }
 
+TEST_CASE("init writes specs into other folders" * doctest::skip(!reads_png())) {
+  const Folder folder;
+  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
+  for (const char* name : {"sets/train/a/1.png", "sets/train/b/1.png", "sets/val/a/1.png"})
+    folder.write(name, image);
+  std::filesystem::create_directory(folder.file("specs"));
+  const Finished made = dptrain({"init", "sets", "-o", "specs/s.yaml"}, {}, folder.path());
+  CHECK_MESSAGE(made.code == 0, made.err);
+  const std::string spec = read_file(folder.file("specs/s.yaml"));
+  CHECK_MESSAGE(has(spec, "path: ../sets/train "), spec);
+  CHECK_MESSAGE(has(spec, "path: ../sets/val\n"), spec);
+  CHECK(dptrain({"check", folder.file("specs/s.yaml")}, {}, "/").code == 0);
+}
+
 TEST_CASE("init: a text, and a data set by name") {
   const Folder folder;
   std::string text;
