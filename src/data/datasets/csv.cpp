@@ -41,7 +41,7 @@ Table classes_of_texts(CsvFile& file) {
 }
 
 Table classes_from(const CsvFile& file, int64_t classes, const std::string& path,
-                   std::optional<int64_t> ignore) {
+                   std::optional<int64_t> ignore, ClassesKey key) {
   const CsvTable& table = file.table;
   NewTable out({DType::i32, {static_cast<int64_t>(table.rows)}});
   for (size_t r = 0; r < table.rows; ++r) {
@@ -53,7 +53,7 @@ Table classes_from(const CsvFile& file, int64_t classes, const std::string& path
            path, r, value);
     out.as<int32_t>()[r] = static_cast<int32_t>(value);
   }
-  return as_classes(std::move(out).done(), classes, path, ignore);
+  return as_classes(std::move(out).done(), classes, path, ignore, 1, key);
 }
 
 // "; its first line is the header: a, b, ..."; empty if there is no header.
@@ -162,8 +162,10 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
               : d.class_names.empty()                      ? c.classes
                                                            : std::ssize(d.class_names);
   if (!finds_classes)
-    d.targets = d.classes > 0 ? classes_from(file, d.classes, path, query.ignore_index)
-                              : pick(table, columns.targets);
+    d.targets = d.classes > 0
+                    ? classes_from(file, d.classes, path, query.ignore_index,
+                                   training == nullptr ? ClassesKey::automatic : ClassesKey::none)
+                    : pick(table, columns.targets);
   if (!table.doubt.empty()) d.warnings.push_back(table.doubt);
   if (training != nullptr && encoded.unknown > 0)
     d.warnings.push_back(fmt::format(
