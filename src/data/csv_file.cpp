@@ -8,9 +8,11 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/one_line.h"
 #include "data/column_profile.h"
 
 namespace dpt {
@@ -70,8 +72,8 @@ std::pair<CsvHead, CsvColumns> columns_by_training(const Csv& c, const std::stri
   CsvColumns out;
   if (!head.header) {
     if (head.columns() != trained.columns())
-      fail(Fault::data, "{} has {}, but the training file had {}", path,
-           counted(head.columns(), "column"), trained.columns());
+      fail(Fault::data, "{} has {}, but the training file had {}{}", path,
+           counted(head.columns(), "column"), trained.columns(), head.delimiter_hint());
     for (const std::string& name : c.targets) out.targets.push_back(trained.column(name, path));
     out.inputs = training.inputs;
     return {std::move(head), std::move(out)};
@@ -92,18 +94,16 @@ std::pair<CsvHead, CsvColumns> columns_by_training(const Csv& c, const std::stri
 }
 
 // Inputs and targets are two columns at least.
-[[noreturn]] void refuse_single_column(std::string_view name, std::string_view delimiter,
+[[noreturn]] void refuse_single_column(const CsvHead& head, char delimiter,
                                        const std::string& path) {
-  std::string_view other;
-  for (const auto& [mark, word] :
-       {std::pair{';', "';'"}, {'\t', "tab"}, {'|', "'|'"}, {',', "','"}})
-    if (other.empty() && name.find(mark) != name.npos) other = word;
+  const char other = head.other_delimiter;
   fail(Fault::data,
        "{} has one column where fields end with {}, but inputs and targets are different columns; "
        "{}",
-       path, delimiter == "tab" ? "a tab" : fmt::format("'{}'", delimiter),
-       other.empty() ? "give `delimiter` if the file has another one"
-                     : fmt::format("write `delimiter: {}`", other));
+       path, delimiter_text(delimiter),
+       other == '\0'
+           ? "give `delimiter` if the file has another one"
+           : fmt::format("write `delimiter: {}`", other == '\t' ? "tab" : delimiter_text(other)));
 }
 
 // The columns of a file, and which of them are used. training: null: they are those that the
@@ -114,7 +114,7 @@ std::pair<CsvHead, CsvColumns> head_and_columns(const Csv& c, const std::string&
   if (training != nullptr) return columns_by_training(c, path, format, *training);
   CsvHead head = read_csv_head(path, format);
   if (head.names.empty()) fail(Fault::data, "{} is empty; it needs a line for each sample", path);
-  if (head.columns() == 1) refuse_single_column(head.names[0], c.delimiter, path);
+  if (head.columns() == 1) refuse_single_column(head, format.delimiter, path);
   CsvColumns columns = columns_of(c, head, path);
   return {std::move(head), std::move(columns)};
 }
@@ -328,8 +328,14 @@ std::vector<size_t> matching_columns(const CsvHead& head, const CsvMatch& match,
     const auto found = index.find(name);
     if (found == index.end()) head.refuse_name(name, path);
     // The training file has one column of this name, so which one is meant is not known.
-    if (index.contains(name + ".1") && !trained.contains(name + ".1"))
-      (void)head.column(name, path);
+    const std::vector<size_t> same = head.columns_written(name);
+    if (same.size() > 1 && !trained.contains(name + ".1"))
+      fail(
+          Fault::data,
+          "{} has {} columns '{:.40}': {}, counted from 0, where the training file has one; rename "
+          "the other {}, or leave {} out",
+          path, same.size(), one_line(name), fmt::join(same, ", "),
+          same.size() > 2 ? "columns" : "column", same.size() > 2 ? "them" : "it");
     out.push_back(found->second);
   }
   return out;

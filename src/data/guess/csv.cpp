@@ -417,7 +417,7 @@ DataGuess guess_csv(const GuessQuery& query) {
                                 counted(t.head.columns(), "column"),
                                 t.head.header ? ", named by the first line" : ", without names"));
   if (!t.head.doubt.empty())
-    g.notes.push_back(fmt::format("warning: {} (--header {} of init)", t.head.doubt,
+    g.notes.push_back(fmt::format("warning: {} (--header {} of init)", t.head.header_warning(),
                                   t.head.header ? "no" : "yes"));
   g.settings.push_back({"path", path, "relative to this file", true});
   if (const std::string test = test_file(path); !test.empty()) {

@@ -8,6 +8,10 @@
 
 namespace dpt {
 
+std::string delimiter_text(char delimiter) {
+  return delimiter == '\t' ? "a tab" : fmt::format("'{}'", delimiter);
+}
+
 bool CsvRecords::next(std::vector<CsvField>& fields) {
   do {
     if (!lines_.next(record_)) return false;
@@ -28,9 +32,10 @@ bool CsvRecords::is_separator_line() const {
   if (record_.back() == delimiter_) return true;
   fail(Fault::data,
        "{}:1:1: the line `{}` says that {} stands between two fields; write "
-       "`delimiter: {}`, or delete the line",
-       path_, record_, record_.back() == '\t' ? "a tab" : fmt::format("'{}'", record_.back()),
-       record_.back() == '\t' ? "tab" : fmt::format("\"{}\"", record_.back()));
+       "`delimiter: {}`, or save the file with {}",
+       path_, record_, delimiter_text(record_.back()),
+       record_.back() == '\t' ? "tab" : fmt::format("\"{}\"", record_.back()),
+       delimiter_text(delimiter_));
 }
 
 void CsvRecords::split(std::vector<CsvField>& fields) {

@@ -17,6 +17,9 @@ struct CsvField {
   size_t line = 0, column = 0;  // of its first character, both from 1
 };
 
+// "';'", "a tab".
+std::string delimiter_text(char delimiter);
+
 // A record is a line, or several if a field in quotes has line breaks. Throws Error{data} as
 // "path:line:column: ..." for wrong quotes, more than kMostColumns fields, and like TextLines.
 class CsvRecords {
