@@ -119,15 +119,22 @@ std::pair<CsvHead, CsvColumns> head_and_columns(const Csv& c, const std::string&
   return {std::move(head), std::move(columns)};
 }
 
-// The input columns that hold texts, by their index. Throws Error{data} for columns of numbers with
-// some fields of text.
-std::vector<size_t> columns_of_texts(const std::string& path, const CsvFormat& format,
-                                     const CsvHead& head, std::span<const size_t> inputs) {
+// The input columns that hold texts, by their index; lines that are left out do not count. Throws
+// Error{data} for columns of numbers with some fields of text.
+std::vector<size_t> columns_of_texts(const Csv& c, const std::string& path, const CsvFormat& format,
+                                     const CsvHead& head, const CsvColumns& columns) {
+  const std::vector<size_t>& inputs = columns.inputs;
+  std::vector<size_t> needed;
+  if (format.missing == CsvFormat::Missing::drop) needed = inputs;
+  // A name of a class may be spelled like a missing value.
+  if (!needed.empty() && c.class_names.empty())
+    needed.insert(needed.end(), columns.targets.begin(), columns.targets.end());
   std::vector<ColumnProfile> profiles;
   for (const size_t i : inputs) profiles.emplace_back(head.names[i], format.decimal);
   size_t first_line = 0;
   scan_csv(path, format, [&](const CsvLine& line) {
     if (first_line == 0) first_line = line.number;
+    if (lacks_csv_value(line.fields, needed)) return true;
     for (size_t i = 0; i < inputs.size() && !line.header; ++i)
       if (inputs[i] < line.fields.size()) profiles[i].add(line.fields[inputs[i]]);
     return true;
@@ -159,7 +166,7 @@ std::vector<size_t> columns_of_texts(const std::string& path, const CsvFormat& f
 // The input columns that are categories, by their index.
 std::vector<size_t> category_columns(const Csv& c, const std::string& path, const CsvHead& head,
                                      const CsvColumns& columns, const CsvFormat& format) {
-  if (c.finds_categories()) return columns_of_texts(path, format, head, columns.inputs);
+  if (c.finds_categories()) return columns_of_texts(c, path, format, head, columns);
   std::vector<size_t> out;
   for (const std::string& name : c.categories) {
     out.push_back(head.column(name, path));

@@ -30,7 +30,7 @@ struct Columns {
   std::vector<ColumnProfile> profiles;
   std::vector<size_t> targets, exclude, categories;  // the last two: by the query
   CsvTexts target_texts;  // of the first target, if there is one only; up to kMostClasses + 1
-  size_t rows = 0;
+  size_t rows = 0, dropped = 0;  // lines that are used, and that are left out for want of a value
   char decimal = '.';
   // The number of the first line if that is a sample by its fields alone, and may be a header; else
   // 0.
@@ -100,6 +100,30 @@ std::vector<size_t> target_columns(const CsvHead& head, const std::string& wante
   return columns_named(head, wanted, path, "--target");
 }
 
+// Profiles the columns. Lines that lack a value in one of `needed` are left out.
+void profile(Columns& t, const std::string& path, const CsvFormat& format,
+             std::span<const size_t> needed) {
+  t.profiles.clear();
+  for (const std::string& name : t.head.names) t.profiles.emplace_back(name, format.decimal);
+  t.target_texts = {};
+  t.rows = t.dropped = 0;
+  scan_csv(path, format, [&](const CsvLine& line) {
+    if (line.header) return true;
+    if (t.rows + t.dropped == 0 && format.header == CsvFormat::HeaderLine::automatic &&
+        !t.head.header)
+      t.doubtful_line = line.number;
+    if (line.fields.size() != t.profiles.size())
+      refuse_csv_line(path, line.number, line.fields, t.head.columns());
+    if (lacks_csv_value(line.fields, needed)) return ++t.dropped > 0;
+    for (size_t i = 0; i < t.profiles.size(); ++i) t.profiles[i].add(line.fields[i]);
+    if (const std::string_view text = line.fields[t.targets[0]].text;
+        t.targets.size() == 1 && t.target_texts.size() <= kMostClasses && !is_missing_csv(text))
+      t.target_texts.add(text);
+    ++t.rows;
+    return true;
+  });
+}
+
 Columns scan(const std::string& path, const CsvFormat& format, const GuessQuery& query) {
   Columns t{.head = read_csv_head(path, format)};
   t.decimal = format.decimal;
@@ -112,20 +136,7 @@ Columns scan(const std::string& path, const CsvFormat& format, const GuessQuery&
       if (std::ranges::find(*list, i) != list->end())
         fail(Fault::spec, "{} names column '{}', which is a target", option,
              one_line(t.head.names[i]));
-  for (const std::string& name : t.head.names) t.profiles.emplace_back(name, format.decimal);
-  scan_csv(path, format, [&](const CsvLine& line) {
-    if (line.header) return true;
-    if (t.rows == 0 && format.header == CsvFormat::HeaderLine::automatic && !t.head.header)
-      t.doubtful_line = line.number;
-    if (line.fields.size() != t.profiles.size())
-      refuse_csv_line(path, line.number, line.fields, t.head.columns());
-    for (size_t i = 0; i < t.profiles.size(); ++i) t.profiles[i].add(line.fields[i]);
-    if (const std::string_view text = line.fields[t.targets[0]].text;
-        t.targets.size() == 1 && t.target_texts.size() <= kMostClasses && !is_missing_csv(text))
-      t.target_texts.add(text);
-    ++t.rows;
-    return true;
-  });
+  profile(t, path, format, {});
   if (t.rows < 2)
     fail(Fault::data, "{} has {}; training needs at least 2", path, counted(t.rows, "sample"));
   return t;
@@ -212,9 +223,9 @@ std::string decimal_advice(char decimal) {
                      decimal == '.' ? ',' : '.');
 }
 
-// Why a column is no input; empty if it is one. rising: whether one of rising numbers may be.
-std::string why_left_out(const Columns& t, const ColumnProfile& c, bool rising,
-                         const std::string& path) {
+// Why a column is no input; empty if it is one, or is to be corrected. rising: whether one of
+// rising numbers may be.
+std::string why_left_out(const Columns& t, const ColumnProfile& c, bool rising) {
   const auto at = static_cast<size_t>(&c - t.profiles.data());
   if (std::ranges::find(t.exclude, at) != t.exclude.end()) return "--exclude names it";
   if (t.is_category(at)) return "";
@@ -226,12 +237,7 @@ std::string why_left_out(const Columns& t, const ColumnProfile& c, bool rising,
       if (!c.can_be_corrected())
         return fmt::format("it {}{}", c.why_broken(),
                            c.is_marked() ? "; " + c.correction() + " to use them" : "");
-      fail(
-          Fault::data, "{}: column '{}' {}; {}", path, c.name(), c.why_broken(),
-          t.advice(c, c.correction() + (c.is_marked() ? "" : " (an empty one is a missing value)") +
-                          ", leave the column out with --exclude, "
-                          "or take its texts as categories with --categories" +
-                          (c.has_separators() ? decimal_advice(t.decimal) : "")));
+      return "";
     case Kind::dates:
       return fmt::format("it holds dates, such as {}; write them as numbers to use them",
                          c.first_word());
@@ -252,6 +258,55 @@ std::string why_left_out(const Columns& t, const ColumnProfile& c, bool rising,
                          ? std::to_string(c.words().size())
                          : fmt::format("more than {}", ColumnProfile::kMostWords),
                      c.first_word());
+}
+
+// For each column why it is no input; empty for targets.
+std::vector<std::string> reasons_left_out(const Columns& t) {
+  std::vector<std::string> out;
+  // A single input is no index.
+  for (const bool rising : {false, true}) {
+    out.assign(t.profiles.size(), "");
+    bool inputs = false;
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (t.is_target(i)) continue;
+      out[i] = why_left_out(t, t.profiles[i], rising);
+      inputs = inputs || out[i].empty();
+    }
+    if (inputs) break;
+  }
+  return out;
+}
+
+// Throws Error{data} if a column of numbers has other texts, which must be corrected.
+void check_input(const Columns& t, size_t column, const std::string& path) {
+  const ColumnProfile& c = t.profiles[column];
+  if (c.kind() != Kind::broken || t.is_category(column)) return;
+  fail(Fault::data, "{}: column '{}' {}; {}", path, c.name(), c.why_broken(),
+       t.advice(c, c.correction() + (c.is_marked() ? "" : " (an empty one is a missing value)") +
+                       ", leave the column out with --exclude, "
+                       "or take its texts as categories with --categories" +
+                       (c.has_separators() ? decimal_advice(t.decimal) : "")));
+}
+
+// Profiles the lines that training keeps: those with a value in each column that is used. Which
+// columns these are depends on the lines.
+void drop_lines(Columns& t, const std::string& path, const CsvFormat& format) {
+  constexpr int kPasses = 4;
+  std::vector<size_t> needed;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    const std::vector<std::string> reasons = reasons_left_out(t);
+    std::vector<size_t> used;
+    for (size_t i = 0; i < reasons.size(); ++i)
+      if (reasons[i].empty()) used.push_back(i);
+    if (used == needed) return;
+    needed = std::move(used);
+    profile(t, path, format, needed);
+    if (t.rows < 2)
+      fail(Fault::data,
+           "{} has {} with a value in each column that is used; training needs at least 2: leave "
+           "columns out with --exclude, or fill fields with --missing mean",
+           path, counted(t.rows, "line"));
+  }
 }
 
 std::string yaml_list(const std::vector<std::string>& texts) {
@@ -354,18 +409,16 @@ void add_target(DataGuess& g, const Columns& t, const std::string& path, bool dr
 void add_inputs(DataGuess& g, const Columns& t, const std::string& path, bool drops) {
   std::vector<std::string> excluded, categories;
   size_t numbers = 0, missing = 0;
-  // A single input is no index.
-  bool rising = true;
-  for (size_t i = 0; i < t.profiles.size(); ++i)
-    rising = rising && (t.is_target(i) || !why_left_out(t, t.profiles[i], false, path).empty());
+  const std::vector<std::string> reasons = reasons_left_out(t);
   for (size_t i = 0; i < t.profiles.size(); ++i) {
     if (t.is_target(i)) continue;
     const ColumnProfile& c = t.profiles[i];
-    if (const std::string why = why_left_out(t, c, rising, path); !why.empty()) {
+    if (!reasons[i].empty()) {
       excluded.push_back(t.head.reference(i));
-      g.notes.push_back(fmt::format("column '{}' is left out: {}", c.name(), why));
+      g.notes.push_back(fmt::format("column '{}' is left out: {}", c.name(), reasons[i]));
       continue;
     }
+    check_input(t, i, path);
     missing += c.missing();
     if (c.kind() == Kind::numbers && !t.is_category(i))
       ++numbers;
@@ -388,6 +441,8 @@ void add_inputs(DataGuess& g, const Columns& t, const std::string& path, bool dr
   g.notes.push_back(fmt::format("inputs: {} of numbers, {} of texts", counted(numbers, "column"),
                                 categories.size()));
   if (missing > 0) g.notes.push_back(fmt::format("{} missing", counted(missing, "value")));
+  if (t.dropped > 0)
+    g.notes.push_back(fmt::format("{} with missing values left out", counted(t.dropped, "line")));
 }
 
 void add_format(DataGuess& g, const CsvFormat& format) {
@@ -408,7 +463,10 @@ void add_format(DataGuess& g, const CsvFormat& format) {
 DataGuess guess_csv(const GuessQuery& query) {
   const std::string& path = query.path;
   const CsvFormat format = guess_csv_format(path, query.header, query.decimal);
-  const Columns t = scan(path, format, query);
+  Columns t = scan(path, format, query);
+  // A target without any value is told as such.
+  if (query.drops_missing && t.profiles[t.targets[0]].kind() != Kind::empty)
+    drop_lines(t, path, format);
   DataGuess g{.type = "csv",
               .name = fs::path(path).stem().string(),
               .is_table = true,

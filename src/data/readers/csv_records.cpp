@@ -5,8 +5,14 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "data/readers/csv_fields.h"
 
 namespace dpt {
+
+bool lacks_csv_value(std::span<const CsvField> fields, std::span<const size_t> columns) {
+  return std::ranges::any_of(
+      columns, [&](size_t i) { return i < fields.size() && is_missing_csv(fields[i].text); });
+}
 
 std::string delimiter_text(char delimiter) {
   return delimiter == '\t' ? "a tab" : fmt::format("'{}'", delimiter);

@@ -319,6 +319,15 @@ TEST_CASE("csv: lines with missing values can be dropped, of used columns only")
   CHECK(has(d.description, "; 1 line with missing values left out"));
 }
 
+TEST_CASE("csv: lines that are dropped make no categories") {
+  const Folder folder;
+  folder.write("t.csv", "a,b,y\n1,2,3\n2,3,4\n3,4,5\n4,5,6\n5,6,7\nTotal,20,\n");
+  const Dataset d =
+      load("csv", "{path: t.csv, categories: auto, missing: drop}", Split::train, folder.path());
+  CHECK(d.size() == 5);
+  CHECK(d.columns.encodings.empty());
+}
+
 TEST_CASE("csv: statistics and categories are those of the samples that are trained on") {
   const Folder folder;
   folder.write("t.csv", "x,same,c,y\n1,7,a,0\n3,7,b,0\n,7,a,0\n100,9,z,0\n");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "../folder.h"
 #include "base/units.h"
 #include "data/readers/image.h"
@@ -124,6 +126,35 @@ TEST_CASE("lines without a target are left out on request, and are no class") {
   CHECK(settings_text(g) ==
         "path=t.csv, targets=t, class_names=[\"no\", \"yes\"], missing=drop, standardize=true");
   CHECK(g.train.size() == 39);
+}
+
+TEST_CASE("lines that are left out on request decide nothing") {
+  const auto numbers = [](int i) { return fmt::format("{}.5,{}.25,{}.75", i * 7 % 5, i % 3, i); };
+  const std::string all = table("a,b,y\n", 40, numbers);
+  const std::string same = "path=t.csv, targets=\"y\", missing=drop, standardize=true";
+  const std::string units = "a,b,y\nm,kg,\n" + all.substr(all.find('\n') + 1);
+  for (const std::string& text : {all + "Total,60.5,\n", units, all + "x,,1\ny,,2\n"}) {
+    CAPTURE(text);
+    const Folder folder;
+    const std::string path = folder.write("t.csv", text);
+    const DataGuess g = guess_data({.path = path, .drops_missing = true});
+    CHECK(settings_text(g) == same);
+    CHECK(g.train.size() == 40);
+    CHECK(notes(g, "with missing values left out"));
+  }
+  // A column that is not used may lack values.
+  const Folder folder;
+  const std::string path = folder.write("t.csv", table("a,day,y\n", 40, [](int i) {
+                                          return fmt::format("{}.5,{},{}.75", i * 7 % 5,
+                                                             i % 4 == 0 ? "" : "2024-01-01", i);
+                                        }));
+  const DataGuess g = guess_data({.path = path, .drops_missing = true});
+  CHECK(g.train.size() == 40);
+  CHECK(has(settings_text(g), "exclude=[day]"));
+  const std::string none = folder.write("n.csv", "a,b,y\n1,,2\n,2,3\n3,,4\n,5,6\n");
+  CHECK(has(data_error([&] { guess_data({.path = none, .drops_missing = true}); }),
+            "n.csv has 0 lines with a value in each column that is used; training needs at least "
+            "2: leave columns out with --exclude, or fill fields with --missing mean"));
 }
 
 TEST_CASE("a target of labels that are numbers has a class for each value") {
