@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 #include <utility>
 
 #include <fmt/format.h>
@@ -84,27 +85,51 @@ std::string yaml_list(const std::vector<std::string>& texts) {
   return "[" + out + "]";
 }
 
-// "DIR/test.csv" of "DIR/train.csv" if there is such a file, else nothing.
-std::string test_file(const std::string& path) {
+// "DIR/test.csv" of "DIR/train.csv" and "test" if there is such a file, else nothing.
+std::string file_beside(const std::string& path, std::string_view word) {
   const fs::path file(path);
   std::string stem = file.stem().string();
   const size_t at = stem.rfind("train");
   if (at == stem.npos) return "";
   const size_t length = stem.compare(at, 8, "training") == 0 ? 8 : 5;
-  const fs::path test =
-      file.parent_path() / (stem.replace(at, length, "test") + file.extension().string());
+  const fs::path other =
+      file.parent_path() / (stem.replace(at, length, word) + file.extension().string());
   std::error_code ignored;
-  return fs::is_regular_file(test, ignored) ? test.string() : "";
+  return fs::is_regular_file(other, ignored) ? other.string() : "";
 }
 
-// Why the test file lacks the columns that are used: those of competitions often have no target.
-std::string why_no_test(const std::string& test, const CsvFormat& format, const ScannedColumns& t) {
-  const CsvHead head = read_csv_head(test, format);
+// Why a file beside the training file is not used as a set; empty: it is. The test files of
+// competitions often have no target.
+std::string why_unused(const std::string& file, std::string_view set, const CsvFormat& format,
+                       const ScannedColumns& t) {
+  const CsvHead head = read_csv_head(file, format);
+  if (head.other_delimiter != '\0')
+    return fmt::format(
+        "{}: {} seems to stand between its fields, where the training file has {}, so it is not "
+        "used as a {} set; save it with {}",
+        file, delimiter_text(head.other_delimiter), delimiter_text(format.delimiter), set,
+        delimiter_text(format.delimiter));
   for (const size_t i : t.targets) {
     const std::string& name = t.head.names[i];
     const bool has = t.head.header ? std::ranges::find(head.names, name) != head.names.end()
                                    : head.columns() == t.head.columns();
-    if (!has) return fmt::format("{} has no column '{}'", test, one_line(name));
+    if (!has)
+      return fmt::format("{} has no column '{}', so it is not used as a {} set", file,
+                         one_line(name), set);
+  }
+  return "";
+}
+
+// The first usable file beside the training file with one of the words in its name; empty: none.
+std::string set_beside(DataGuess& g, const std::string& path, std::string_view set,
+                       std::initializer_list<std::string_view> words, const CsvFormat& format,
+                       const ScannedColumns& t) {
+  for (const std::string_view word : words) {
+    const std::string file = file_beside(path, word);
+    if (file.empty()) continue;
+    const std::string why = why_unused(file, set, format, t);
+    if (why.empty()) return file;
+    g.notes.push_back(why);
   }
   return "";
 }
@@ -177,7 +202,7 @@ void add_target(DataGuess& g, const ScannedColumns& t, const std::string& path, 
 }
 
 void add_inputs(DataGuess& g, const ScannedColumns& t, const std::string& path, bool drops) {
-  std::vector<std::string> excluded, categories;
+  std::vector<std::string> excluded, categories, left_out;
   size_t numbers = 0, missing = 0;
   const std::vector<std::string> reasons = reasons_left_out(t);
   for (size_t i = 0; i < t.profiles.size(); ++i) {
@@ -185,7 +210,8 @@ void add_inputs(DataGuess& g, const ScannedColumns& t, const std::string& path, 
     const ColumnProfile& c = t.profiles[i];
     if (!reasons[i].empty()) {
       excluded.push_back(t.head.reference(i));
-      g.notes.push_back(fmt::format("column '{}' is left out: {}", c.name(), reasons[i]));
+      left_out.push_back(fmt::format("column '{}' is left out: {}", c.name(), reasons[i]));
+      g.notes.push_back(left_out.back());
       continue;
     }
     check_input(t, i, path);
@@ -197,7 +223,7 @@ void add_inputs(DataGuess& g, const ScannedColumns& t, const std::string& path, 
   }
   if (numbers + categories.size() == 0)
     fail(Fault::data, "{} has no column to predict from other than the target {}; {}", path,
-         names_of(t.head, t.targets), g.notes.back());
+         names_of(t.head, t.targets), fmt::join(left_out, "; "));
   if (!excluded.empty())
     g.settings.push_back({"exclude", yaml_list(excluded), "columns that are no inputs"});
   if (!categories.empty())
@@ -245,12 +271,9 @@ DataGuess guess_csv(const GuessQuery& query) {
     g.notes.push_back(fmt::format("warning: {} (--header {} of init)", t.head.header_warning(),
                                   t.head.header ? "no" : "yes"));
   g.settings.push_back({"path", path, "relative to this file", true});
-  if (const std::string test = test_file(path); !test.empty()) {
-    if (const std::string why = why_no_test(test, format, t); !why.empty())
-      g.notes.push_back(fmt::format("{}, so it is not used as a test set", why));
-    else
-      g.settings.push_back({"test_path", test, "samples for the evaluation", true});
-  }
+  if (const std::string test = set_beside(g, path, "test", {"test"}, format, t); !test.empty())
+    g.settings.push_back({"test_path", test, "samples for the evaluation", true});
+  g.validation = set_beside(g, path, "validation", {"val", "valid", "validation"}, format, t);
   for (const ColumnProfile& c : t.profiles)
     if (format.delimiter != ',' && c.kind() == Kind::numbers && !c.thousands().empty())
       g.notes.push_back("warning: " + thousands_warning(c.name(), c.thousands()));

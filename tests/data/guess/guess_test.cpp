@@ -112,6 +112,10 @@ TEST_CASE("what a CSV does not tell is an error with a remedy") {
   CHECK(has(why_not(table("a,t\n", 20, [](int i) { return "x," + std::to_string(i % 2); })),
             "has no column to predict from other than the target 't'; column 'a' is left out: it "
             "has the same value"));
+  CHECK(
+      has(why_not(table("a,id,t\n", 20, [](int i) { return "x,7," + std::to_string(i % 2); })),
+          "target 't'; column 'a' is left out: it has the same value in all lines; column 'id' is "
+          "left out: it is named as an index"));
   CHECK(has(why_not("a,b\n1,2\n1,2,3\n"), "t.csv:3:1: 3 fields, where the first line has 2"));
   CHECK(has(why_not("a,b\n1,2\n"), "1 sample; training needs at least 2"));
 }
@@ -402,6 +406,30 @@ TEST_CASE("train.csv has test.csv beside it, if that has the target") {
   g = guess_csv({.path = train});
   CHECK(!has(settings_text(g), "test_path"));
   CHECK(notes(g, "has no column 't', so it is not used as a test set"));
+  folder.write("my_test.csv", "a;t\n1.5;0\n2.5;1\n");
+  g = guess_csv({.path = train});
+  CHECK(!has(settings_text(g), "test_path"));
+  CHECK(notes(g,
+              "my_test.csv: ';' seems to stand between its fields, where the training file has "
+              "',', so it is not used as a test set; save it with ','"));
+}
+
+TEST_CASE("train.csv has val.csv beside it as a validation set, or says why not") {
+  const Folder folder;
+  const auto lines = [](const std::string& header) {
+    return table(header, 30,
+                 [](int i) { return std::to_string(i % 7) + ".5," + std::to_string(i % 2); });
+  };
+  const std::string train = folder.write("train.csv", lines("a,t\n"));
+  CHECK(guess_csv({.path = train}).validation.empty());
+  for (const char* name : {"validation.csv", "valid.csv", "val.csv"}) {
+    const std::string file = folder.write(name, lines("a,t\n"));
+    CHECK(guess_csv({.path = train}).validation == file);
+  }
+  folder.write("val.csv", lines("a,b\n"));
+  const DataGuess g = guess_csv({.path = train});
+  CHECK(g.validation == folder.file("valid.csv"));
+  CHECK(notes(g, "val.csv has no column 't', so it is not used as a validation set"));
 }
 
 TEST_CASE("means and deviations are those of each column, and of real targets") {
