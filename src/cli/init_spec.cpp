@@ -142,19 +142,22 @@ class Writer {
     if (splits_off_validation(g_))
       t_.line("  validation: 0.1",
               "a random tenth is not trained on, but evaluated after each epoch");
-    if (!g_.validation.empty()) validation_folder();
+    if (!g_.validation.empty()) validation_set();
     transforms();
     t_.line(fmt::format("  batch_size: {}", batch_size()), "samples per step");
     t_.line("  shuffle: true", "a new random order in each epoch");
   }
 
-  // Its other keys are those of the training set.
-  void validation_folder() {
+  // The same settings, but for the paths, and those that both sets share anyway.
+  void validation_set() {
     t_.line("  validation:", "evaluated after each epoch");
     t_.line("    " + g_.type + ":");
     t_.line("      path: " + path_from(folder_, g_.validation));
+    const auto type = std::ranges::find(dataset_table(), g_.type, &DatasetType::name);
+    const std::vector<KeyDoc> keys = type->describe();
     for (const DataGuess::Setting& s : g_.settings)
-      if (s.key == "on_error") t_.line(fmt::format("      {}: {}", s.key, s.value));
+      if (!s.is_path && !std::ranges::find(keys, s.key, &KeyDoc::name)->shared)
+        t_.line(fmt::format("      {}: {}", s.key, s.value));
   }
 
   void transforms() {
@@ -376,17 +379,18 @@ class Writer {
 
   void evaluation() {
     const bool numbers = d_.classes == 0 && !signs() && !labels();
-    if (d_.classes == 0 && !numbers && (g_.has_test() || splits_off_validation(g_)))
+    const std::string_view set = validates(g_) ? "validation" : "test";
+    if (!g_.has_test() && !validates(g_)) return;
+    if (numbers)
+      t_.line("evaluate: {metrics: [mae, r2]}",
+              fmt::format("in addition to the loss, on the {} set", set));
+    else if (d_.classes == 0)
       t_.line("evaluate: {metrics: [accuracy, f1, auc]}",
-              fmt::format("means over the labels, on the {} set",
-                          g_.has_test() ? "test" : "validation"));
-    else if (g_.has_test() && !g_.validation.empty())
+              fmt::format("means over the labels, on the {} set", set));
+    else if (g_.has_test() && validates(g_))
       t_.line("evaluate: true", "at the end also on the test set, with the best weights");
     else if (g_.has_test())
-      t_.line("evaluate: true", d_.classes > 0 ? "loss and accuracy on the test set, each epoch"
-                                               : "loss on the test set, each epoch");
-    else if (splits_off_validation(g_) && numbers)
-      t_.line("evaluate: {metrics: [mae, r2]}", "in addition to the loss, on the validation set");
+      t_.line("evaluate: true", "loss and accuracy on the test set, each epoch");
   }
 
   const DataGuess& g_;

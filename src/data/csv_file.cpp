@@ -8,9 +8,11 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/one_line.h"
 #include "data/column_profile.h"
 
 namespace dpt {
@@ -70,8 +72,8 @@ std::pair<CsvHead, CsvColumns> columns_by_training(const Csv& c, const std::stri
   CsvColumns out;
   if (!head.header) {
     if (head.columns() != trained.columns())
-      fail(Fault::data, "{} has {}, but the training file had {}", path,
-           counted(head.columns(), "column"), trained.columns());
+      fail(Fault::data, "{} has {}, but the training file had {}{}", path,
+           counted(head.columns(), "column"), trained.columns(), head.delimiter_hint());
     for (const std::string& name : c.targets) out.targets.push_back(trained.column(name, path));
     out.inputs = training.inputs;
     return {std::move(head), std::move(out)};
@@ -92,18 +94,16 @@ std::pair<CsvHead, CsvColumns> columns_by_training(const Csv& c, const std::stri
 }
 
 // Inputs and targets are two columns at least.
-[[noreturn]] void refuse_single_column(std::string_view name, std::string_view delimiter,
+[[noreturn]] void refuse_single_column(const CsvHead& head, char delimiter,
                                        const std::string& path) {
-  std::string_view other;
-  for (const auto& [mark, word] :
-       {std::pair{';', "';'"}, {'\t', "tab"}, {'|', "'|'"}, {',', "','"}})
-    if (other.empty() && name.find(mark) != name.npos) other = word;
+  const char other = head.other_delimiter;
   fail(Fault::data,
        "{} has one column where fields end with {}, but inputs and targets are different columns; "
        "{}",
-       path, delimiter == "tab" ? "a tab" : fmt::format("'{}'", delimiter),
-       other.empty() ? "give `delimiter` if the file has another one"
-                     : fmt::format("write `delimiter: {}`", other));
+       path, delimiter_text(delimiter),
+       other == '\0'
+           ? "give `delimiter` if the file has another one"
+           : fmt::format("write `delimiter: {}`", other == '\t' ? "tab" : delimiter_text(other)));
 }
 
 // The columns of a file, and which of them are used. training: null: they are those that the
@@ -114,20 +114,27 @@ std::pair<CsvHead, CsvColumns> head_and_columns(const Csv& c, const std::string&
   if (training != nullptr) return columns_by_training(c, path, format, *training);
   CsvHead head = read_csv_head(path, format);
   if (head.names.empty()) fail(Fault::data, "{} is empty; it needs a line for each sample", path);
-  if (head.columns() == 1) refuse_single_column(head.names[0], c.delimiter, path);
+  if (head.columns() == 1) refuse_single_column(head, format.delimiter, path);
   CsvColumns columns = columns_of(c, head, path);
   return {std::move(head), std::move(columns)};
 }
 
-// The input columns that hold texts, by their index. Throws Error{data} for columns of numbers with
-// some fields of text.
-std::vector<size_t> columns_of_texts(const std::string& path, const CsvFormat& format,
-                                     const CsvHead& head, std::span<const size_t> inputs) {
+// The input columns that hold texts, by their index; lines that are left out do not count. Throws
+// Error{data} for columns of numbers with some fields of text.
+std::vector<size_t> columns_of_texts(const Csv& c, const std::string& path, const CsvFormat& format,
+                                     const CsvHead& head, const CsvColumns& columns) {
+  const std::vector<size_t>& inputs = columns.inputs;
+  std::vector<size_t> needed;
+  if (format.missing == CsvFormat::Missing::drop) needed = inputs;
+  // A name of a class may be spelled like a missing value.
+  if (!needed.empty() && c.class_names.empty())
+    needed.insert(needed.end(), columns.targets.begin(), columns.targets.end());
   std::vector<ColumnProfile> profiles;
   for (const size_t i : inputs) profiles.emplace_back(head.names[i], format.decimal);
   size_t first_line = 0;
   scan_csv(path, format, [&](const CsvLine& line) {
     if (first_line == 0) first_line = line.number;
+    if (lacks_csv_value(line.fields, needed)) return true;
     for (size_t i = 0; i < inputs.size() && !line.header; ++i)
       if (inputs[i] < line.fields.size()) profiles[i].add(line.fields[inputs[i]]);
     return true;
@@ -159,7 +166,7 @@ std::vector<size_t> columns_of_texts(const std::string& path, const CsvFormat& f
 // The input columns that are categories, by their index.
 std::vector<size_t> category_columns(const Csv& c, const std::string& path, const CsvHead& head,
                                      const CsvColumns& columns, const CsvFormat& format) {
-  if (c.finds_categories()) return columns_of_texts(path, format, head, columns.inputs);
+  if (c.finds_categories()) return columns_of_texts(c, path, format, head, columns);
   std::vector<size_t> out;
   for (const std::string& name : c.categories) {
     out.push_back(head.column(name, path));
@@ -328,8 +335,14 @@ std::vector<size_t> matching_columns(const CsvHead& head, const CsvMatch& match,
     const auto found = index.find(name);
     if (found == index.end()) head.refuse_name(name, path);
     // The training file has one column of this name, so which one is meant is not known.
-    if (index.contains(name + ".1") && !trained.contains(name + ".1"))
-      (void)head.column(name, path);
+    const std::vector<size_t> same = head.columns_written(name);
+    if (same.size() > 1 && !trained.contains(name + ".1"))
+      fail(
+          Fault::data,
+          "{} has {} columns '{:.40}': {}, counted from 0, where the training file has one; rename "
+          "the other {}, or leave {} out",
+          path, same.size(), one_line(name), fmt::join(same, ", "),
+          same.size() > 2 ? "columns" : "column", same.size() > 2 ? "them" : "it");
     out.push_back(found->second);
   }
   return out;

@@ -15,6 +15,10 @@ Json json_of(const TensorDesc& sample) {
   return {{"type", name_of(sample.dtype)}, {"shape", Json::array_of(sample.shape.extents())}};
 }
 
+Json json_of(const SetRecord& set) {
+  return {{"samples", set.samples}, {"fingerprint", set.fingerprint}};
+}
+
 Json json_of(const std::vector<ColumnEncoding>& encodings) {
   Json out = Json::array();
   for (const ColumnEncoding& e : encodings) {
@@ -53,10 +57,7 @@ class FormReader {
     for (const size_t b : numbers(json_, "characters", 255))
       out.characters += static_cast<char>(static_cast<unsigned char>(b));
     if (const Json* records = json_.find("trained_on"))
-      for (const Json& item : records->items())
-        out.trained_on.push_back({.samples = number(item, "samples"),
-                                  .fingerprint = text(item, "fingerprint"),
-                                  .split = text(item, "split")});
+      for (const Json& item : records->items()) out.trained_on.push_back(record(item));
     check(out);
     return out;
   }
@@ -67,6 +68,16 @@ class FormReader {
          "{} is damaged: '{}' is missing or wrong; remove the file, and dptrain reads the training "
          "data instead",
          path_, key);
+  }
+
+  SetRecord set_record(const Json& of) const {
+    return {.samples = number(of, "samples"), .fingerprint = text(of, "fingerprint")};
+  }
+
+  DataRecord record(const Json& of) const {
+    DataRecord out{.training = set_record(of), .split = text(of, "split")};
+    if (const Json* validation = of.find("validation")) out.validation = set_record(*validation);
+    return out;
   }
 
   int64_t number(const Json& of, std::string_view key) const {
@@ -250,8 +261,9 @@ std::string to_json(const SampleForm& form) {
   if (!form.trained_on.empty()) {
     Json records = Json::array();
     for (const DataRecord& r : form.trained_on) {
-      Json one{{"samples", r.samples}, {"fingerprint", r.fingerprint}};
+      Json one = json_of(r.training);
       if (!r.split.empty()) one.add("split", r.split);
+      if (r.validation) one.add("validation", json_of(*r.validation));
       records.push(std::move(one));
     }
     out.add("trained_on", std::move(records));

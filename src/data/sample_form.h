@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,12 +14,21 @@
 
 namespace dpt {
 
-// What a run was trained on, by which it notices that files have changed.
-struct DataRecord {
-  int64_t samples = 0;      // of the training set, with those that are for validation
+// The samples of a set, by which a run notices that files have changed.
+struct SetRecord {
+  int64_t samples = 0;
   std::string fingerprint;  // full_fingerprint()
+  bool operator==(const SetRecord&) const = default;
+};
+
+// What a run was trained on.
+struct DataRecord {
+  SetRecord training;  // with those samples that are for validation
   // fingerprint_of_rows() of the samples that are trained on; empty: all are
-  std::string split;
+  std::string split{};
+  // A separate validation set. Empty: there is none, it was not evaluated, or it is not known
+  // (early versions).
+  std::optional<SetRecord> validation{};
   bool operator==(const DataRecord&) const = default;
 };
 

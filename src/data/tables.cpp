@@ -76,17 +76,37 @@ std::string index_text(const Table& table, size_t i) {
   return " at [" + out + "]";
 }
 
-// What may be meant by a label that is no class.
-std::string label_hint(std::span<const int32_t> labels, int32_t wrong,
-                       std::optional<int64_t> ignore) {
+// What may be meant by a label that is no class. A label that marks targets to leave out is the
+// only one outside of the classes, and far from them.
+std::string label_hint(std::span<const int32_t> labels, int64_t classes, int32_t wrong,
+                       std::optional<int64_t> ignore, ClassesKey key) {
   const auto is_sign = [](int32_t l) { return l == 1 || l == -1; };
   if (wrong == -1 && std::ranges::all_of(labels, is_sign))
     return "; targets of 1 and -1, as soft_margin_loss and cosine_embedding_loss take them, are "
            "numbers: save them as float32 (numpy: y.astype(\"float32\"))";
-  if (ignore)
+  int64_t smallest = wrong, largest = wrong;
+  bool single = true;
+  for (const int64_t label : labels) {
+    if (label == ignore) continue;
+    smallest = std::min(smallest, label);
+    largest = std::max(largest, label);
+    single = single && (label == wrong || (label >= 0 && label < classes));
+  }
+  const bool from_one = smallest == 1 && largest == classes;
+  constexpr int64_t kUsualMark = 255, kFar = 10;
+  const bool far = wrong < 0 || wrong == kUsualMark || wrong >= kFar * classes;
+  if (ignore && single && far && !from_one)
     return fmt::format("; if it marks targets to leave out, set `ignore_index: {}` of the loss",
                        wrong);
-  return "";
+  if (key == ClassesKey::none || smallest < 0) return "";
+  const bool automatic = key == ClassesKey::automatic;
+  if (from_one)
+    return fmt::format(
+        "; the labels are 1..{}, but classes count from 0: {}", largest,
+        automatic ? "write `classes: auto`"
+                  : fmt::format("write `classes: {}`, or subtract 1 from all labels", largest + 1));
+  return fmt::format("; if it is a class, write `classes: {}`{}", largest + 1,
+                     automatic ? " or `classes: auto`" : "");
 }
 
 }  // namespace
@@ -134,7 +154,7 @@ Table with_channel(const Table& table) {
 }
 
 Table as_classes(const Table& labels, int64_t& classes, const std::string& path,
-                 std::optional<int64_t> ignore, int most_rank) {
+                 std::optional<int64_t> ignore, int most_rank, ClassesKey key) {
   if (labels.desc.shape.rank() > most_rank || labels.desc.dtype == DType::f32)
     fail(Fault::data, "{} does not hold labels: it is {} {}, where whole numbers {} are needed",
          path, labels.desc.shape.str(), name_of(labels.desc.dtype),
@@ -157,7 +177,7 @@ Table as_classes(const Table& labels, int64_t& classes, const std::string& path,
           "{}: the label of sample {} (counted from 0){} is {}, which is not one of the {} classes "
           "0..{}{}",
           path, static_cast<int64_t>(i) / labels.sample().elements(), index_text(labels, i), to[i],
-          classes, classes - 1, label_hint(to, to[i], ignore));
+          classes, classes - 1, label_hint(to, classes, to[i], ignore, key));
   return std::move(out).done();
 }
 

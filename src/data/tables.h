@@ -39,12 +39,17 @@ Table reshaped(const Table& table, const Shape& shape);
 // Adds the channel to images: [N, H, W] becomes [N, 1, H, W]. Other shapes are unchanged.
 Table with_channel(const Table& table);
 
+// What the key `classes` of a data set takes, for messages: the set has no such key, or the value
+// cannot be changed; a number; a number or `auto`.
+enum class ClassesKey { none, number, automatic };
+
 // Converts labels [N, ...] of at most `most_rank` dimensions, u8 or i32, to classes i32 of the same
 // shape. Each must be 0 <= c < classes or equal `ignore`. If `classes` is 0, sets it to the largest
 // label other than `ignore` + 1. Throws Error{data} with `path` and the index of the first wrong
 // label.
 Table as_classes(const Table& labels, int64_t& classes, const std::string& path,
-                 std::optional<int64_t> ignore = {}, int most_rank = 1);
+                 std::optional<int64_t> ignore = {}, int most_rank = 1,
+                 ClassesKey key = ClassesKey::none);
 
 // Throws Error{data} if the numbers of samples differ.
 void check_counts(const Table& inputs, const std::string& inputs_path, const Table& targets,

@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/one_line.h"
+#include "data/readers/csv.h"
 #include "formats/csv_text.h"
 
 namespace dpt {
@@ -286,8 +287,11 @@ std::string PredictionTable::text(std::span<const float> outputs) const {
 }
 
 std::string PredictionTable::csv(std::span<const float> outputs) const {
-  std::string out = "file,row";
-  for (const std::string& name : columns()) out += "," + csv_text(name);
+  std::vector<std::string> names = {"file", "row"};
+  for (std::string& name : columns()) names.push_back(std::move(name));
+  std::string out;
+  for (const std::string& name : unique_csv_names(std::move(names)))
+    out += (out.empty() ? "" : ",") + csv_text(name);
   out += "\n";
   for (const int64_t s : inputs_.read_samples()) {
     const InputFiles::Origin origin = inputs_.origin(s);

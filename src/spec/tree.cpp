@@ -69,74 +69,60 @@ class Merger {
   const Registries& registries_;
 };
 
-void anchor(Node& path) {
-  if (path.kind != Node::Kind::scalar || path.text.empty()) return;
-  const std::filesystem::path from = path.where.file ? path.where.file->folder : "";
-  path.text = std::filesystem::absolute(from / expand_home(path.text)).lexically_normal().string();
-  path.quoted = true;
-}
-
-using PathFunction = void (*)(Node& path);
-
-void each_path_of_map(Node& map, const std::vector<KeyDoc>& keys, PathFunction function) {
-  for (const KeyDoc& k : keys)
-    if (Node* value = map.find(k.name); value && k.type == KeyKind::path) function(*value);
-}
-
-// For the settings after a data set's name.
-void each_path_of_settings(Node& settings, const RegistryEntry& what, PathFunction function) {
-  const std::vector<KeyDoc> keys = what.describe();
-  if (settings.kind == Node::Kind::map)
-    each_path_of_map(settings, keys, function);
-  else if (!keys.empty() && keys[0].type == KeyKind::path)
-    function(settings);
-}
-
-void each_path(Node& root, const Registries& registries, PathFunction function) {
-  const std::vector<KeyDoc> top = top_keys(registries).describe();
-  each_path_of_map(root, top, function);
-  for (const KeyDoc& k : top)
-    if (Node* section = root.find(k.name); section && k.type == KeyKind::path)
-      each_path_of_map(*section, k.keys, function);
-  Node* data = root.find("data");
-  Node* dataset = data ? data->find("dataset") : nullptr;
-  if (!dataset) return;
-  for (Node::Entry& e : dataset->entries)
-    if (const RegistryEntry* what = find_entry(registries.datasets, e.key.value))
-      each_path_of_settings(e.value, *what, function);
-}
-
-// Writes the words of choices as the key tables spell them.
-class Speller {
+// Calls a function for each value of a tree that has a key, at any depth. Layers of blocks are left
+// out: their values may be expressions.
+class KeyValues {
  public:
-  explicit Speller(const Registries& registries) : registries_(registries) {}
+  using Function = std::function<void(Node& value, const KeyDoc& key)>;
 
-  void spell(Node& map, const std::vector<KeyDoc>& keys) const {
+  KeyValues(const Registries& registries, Function function)
+      : registries_(registries), function_(std::move(function)) {}
+
+  void visit(Node& map, const std::vector<KeyDoc>& keys) const {
     for (const KeyDoc& k : keys)
-      if (Node* value = map.find(k.name)) spell(*value, k);
+      if (Node* value = map.find(k.name)) visit(*value, k);
+  }
+
+  // The settings after a name: a map of keys, or the value of the first one.
+  void visit_settings(Node& settings, const std::vector<KeyDoc>& keys) const {
+    if (settings.kind == Node::Kind::map)
+      visit(settings, keys);
+    else if (!keys.empty())
+      visit(settings, keys[0]);
   }
 
  private:
-  void spell(Node& n, const KeyDoc& k) const {
-    for (Node& item : n.items) spell(item, k);
-    if (n.kind == Node::Kind::scalar && k.main && !k.keys.empty()) return spell(n, k.keys[0]);
-    if (const std::string_view word = find_word(n.text, k.choices); !word.empty()) n.text = word;
-    spell(n, k.keys);
+  void visit(Node& n, const KeyDoc& k) const {
+    for (Node& item : n.items) visit(item, k);
+    if (n.kind == Node::Kind::scalar && k.main && !k.keys.empty()) return visit(n, k.keys[0]);
+    function_(n, k);
+    visit(n, k.keys);
     if (k.registry.empty() || k.registry == "blocks") return;
     for (Node::Entry& e : n.entries)
       if (const RegistryEntry* what = find_entry(registry_of(registries_, k.registry), e.key.value))
-        spell_settings(e.value, what->describe());
-  }
-
-  void spell_settings(Node& settings, const std::vector<KeyDoc>& keys) const {
-    if (settings.kind == Node::Kind::map)
-      spell(settings, keys);
-    else if (!keys.empty())
-      spell(settings, keys[0]);
+        visit_settings(e.value, what->describe());
   }
 
   const Registries& registries_;
+  Function function_;
 };
+
+void anchor(Node& value, const KeyDoc& key) {
+  if (key.type != KeyKind::path || value.kind != Node::Kind::scalar || value.text.empty()) return;
+  const std::filesystem::path from = value.where.file ? value.where.file->folder : "";
+  value.text =
+      std::filesystem::absolute(from / expand_home(value.text)).lexically_normal().string();
+  value.quoted = true;
+}
+
+void clear(Node& value, const KeyDoc& key) {
+  if (key.type == KeyKind::path) value.text.clear();
+}
+
+void spell(Node& value, const KeyDoc& key) {
+  if (const std::string_view word = find_word(value.text, key.choices); !word.empty())
+    value.text = word;
+}
 
 }  // namespace
 
@@ -212,17 +198,19 @@ void erase_exclusive_key(Node& map, std::string_view section, std::string_view k
 }
 
 void anchor_settings(Node& settings, const RegistryEntry& what) {
-  each_path_of_settings(settings, what, anchor);
+  KeyValues(Registries{}, anchor).visit_settings(settings, what.describe());
 }
 
-void anchor_paths(Node& root, const Registries& registries) { each_path(root, registries, anchor); }
+void anchor_paths(Node& root, const Registries& registries) {
+  KeyValues(registries, anchor).visit(root, top_keys(registries).describe());
+}
 
 void clear_paths(Node& root, const Registries& registries) {
-  each_path(root, registries, [](Node& path) { path.text.clear(); });
+  KeyValues(registries, clear).visit(root, top_keys(registries).describe());
 }
 
 void spell_choices(Node& root, const Registries& registries) {
-  Speller(registries).spell(root, top_keys(registries).describe());
+  KeyValues(registries, spell).visit(root, top_keys(registries).describe());
 }
 
 Node merge(Node base, Node over, const Registries& registries) {

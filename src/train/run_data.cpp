@@ -18,20 +18,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
+SetRecord record_of(const Dataset& set) {
+  return {.samples = set.size(), .fingerprint = full_fingerprint(set)};
+}
+
 DataRecord record_of(const SessionData& data) {
-  return {.samples = data.train.size(),
-          .fingerprint = full_fingerprint(data.train),
-          .split = fingerprint_of_rows(data.train_rows)};
+  DataRecord out{.training = record_of(data.train), .split = fingerprint_of_rows(data.train_rows)};
+  if (data.test && data.evaluated == EvaluatedSet::validation && data.train_rows.empty())
+    out.validation = record_of(*data.test);
+  return out;
 }
 
 // "it had 600 samples, and has 603 now"; empty: the samples are the same.
-std::string change(const DataRecord& before, const DataRecord& now) {
+std::string change(const SetRecord& before, const SetRecord& now) {
   if (before.samples != now.samples)
     return fmt::format("it had {}, and has {} now", counted(before.samples, "sample"), now.samples);
   if (before.fingerprint != now.fingerprint)
     return fmt::format("it has {} as before, but with other values or in another order",
                        counted(now.samples, "sample"));
   return "";
+}
+
+// What differs in the separate validation set; empty: nothing, or there is none.
+std::string validation_change(const DataRecord& before, const DataRecord& now) {
+  if (!before.validation || !now.validation) return "";
+  return change(*before.validation, *now.validation);
 }
 
 // Whether a random part of the training set is for validation.
@@ -78,9 +89,9 @@ std::vector<std::string> evaluated_data_changes(const SampleForm& run, const Ses
   const DataRecord &before = run.trained_on.back(), current = record_of(now);
   constexpr std::string_view kLeak =
       "samples that the run was trained on, so its numbers are better than those of new samples";
-  if (const std::string changed = change(before, current); !changed.empty()) {
+  if (const std::string changed = change(before.training, current.training); !changed.empty()) {
     out.push_back(fmt::format("the training data is not that of the run any more: {}", changed));
-    if (validation && splits(current) && current.samples != before.samples)
+    if (validation && splits(current) && current.training.samples != before.training.samples)
       out.push_back(fmt::format(
           "the validation set is drawn from other samples than in the run: unless all samples are "
           "new, it contains {}; restore the data, or evaluate new samples as a test set",
@@ -90,12 +101,21 @@ std::vector<std::string> evaluated_data_changes(const SampleForm& run, const Ses
           "if samples were moved or replaced, the validation set contains {}; restore the data, or "
           "evaluate new samples as a test set",
           kLeak));
-  } else if (validation && current.split != before.split) {
+  } else if (validation && splits(current) && current.split != before.split) {
     out.push_back(fmt::format(
         "the validation set is not that of the run, as `data.validation` or `seed` differ: it "
         "contains {}",
         kLeak));
   }
+  if (validation && splits(before) && !splits(current))
+    out.push_back(
+        "the validation set is not that of the run, which held out a part of its training set; the "
+        "numbers of the two cannot be compared");
+  if (const std::string changed = validation_change(before, current); !changed.empty())
+    out.push_back(
+        fmt::format("the validation set is not that of the run any more: {}; its numbers cannot be "
+                    "compared with those of the run",
+                    changed));
   if (validation && splits(current) && run.trained_on.size() > 1)
     out.push_back(fmt::format(
         "the run was resumed with other training data or another validation set: its validation "
@@ -108,13 +128,18 @@ std::vector<std::string> resumed_data_changes(const SampleForm& run, const Sessi
   std::vector<std::string> out;
   if (run.trained_on.empty() || !now.train.made) return out;
   const DataRecord &before = run.trained_on.back(), current = record_of(now);
-  const std::string changed = change(before, current);
+  const std::string changed = change(before.training, current.training);
   if (!changed.empty())
     out.push_back(fmt::format(
         "the training data has changed since the checkpoint: {}; {}", changed,
         fits_anything(run) ? "the run continues with it, and keeps its categories, means, standard "
                              "deviations and class names"
                            : "the run continues with it"));
+  if (const std::string other = validation_change(before, current); !other.empty())
+    out.push_back(fmt::format(
+        "the validation set has changed since the checkpoint: {}; the run continues with it, so "
+        "the best value and `early_stop` compare results of two sets",
+        other));
   if (!splits(current) || (changed.empty() && current.split == before.split)) return out;
   if (current.split != before.split)
     out.push_back(

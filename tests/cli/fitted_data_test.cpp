@@ -167,6 +167,57 @@ TEST_CASE("eval warns of a validation or training set that is not the run's") {
   CHECK_FALSE(has(warnings({"validation"}), "warning"));
 }
 
+TEST_CASE("eval and --resume warn of a separate validation set that has changed") {
+  const Folder folder;
+  folder.write("valid.csv", houses({.rows = 20, .first = 60}));
+  train(folder, {"data.validation={csv: {path: valid.csv}}", "name=t", "save.best=loss"});
+  const auto evaluated = [&](const std::string& set, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = {"eval", "t", "--set", set};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(folder, words).err;
+  };
+  const auto resumed = [&](const std::string& epochs) {
+    return run(folder, {"runs/t/1/spec.resolved.yaml", "--resume", "runs/t/1", "epochs=" + epochs})
+        .err;
+  };
+  CHECK_FALSE(has(evaluated("validation"), "warning"));
+  CHECK_FALSE(has(resumed("41"), "warning"));
+  folder.write("valid.csv", houses({.rows = 21, .first = 60}));
+  const std::string more = evaluated("validation");
+  CHECK_MESSAGE(has(more,
+                    "warning: the validation set is not that of the run any more: it had 20 "
+                    "samples, and has 21 now; its numbers cannot be compared with those of the "
+                    "run\n"),
+                more);
+  CHECK_FALSE(has(evaluated("train"), "warning"));
+  folder.write("valid.csv", houses({.rows = 20, .first = 61}));
+  CHECK(has(evaluated("validation"),
+            "it has 20 samples as before, but with other values or in another order"));
+  const std::string again = resumed("42");
+  CHECK_MESSAGE(has(again,
+                    "warning: the validation set has changed since the checkpoint: it has 20 "
+                    "samples as before, but with other values or in another order; the run "
+                    "continues with it, so the best value and `early_stop` compare results of two "
+                    "sets\n"),
+                again);
+  CHECK_FALSE(has(resumed("43"), "warning"));
+  CHECK_FALSE(has(evaluated("validation"), "warning"));
+  CHECK_FALSE(has(evaluated("validation", {"data.validation=0.2"}), "cannot be compared"));
+}
+
+TEST_CASE("a separate set is not one that a run trained on") {
+  const Folder folder;
+  train(folder);
+  folder.write("valid.csv", houses({.rows = 20, .first = 60}));
+  const Finished f =
+      run(folder, {"eval", "t", "--set", "validation", "data.validation={csv: {path: valid.csv}}"});
+  CHECK_MESSAGE(has(f.err,
+                    "warning: the validation set is not that of the run, which held out a part of "
+                    "its training set; the numbers of the two cannot be compared\n"),
+                f.err);
+  CHECK_FALSE(has(f.err, "was trained on"));
+}
+
 TEST_CASE("a resumed run keeps what it was fitted to, and says that its data has changed") {
   const Folder folder;
   train(folder, {"save.best=loss"});

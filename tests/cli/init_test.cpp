@@ -49,6 +49,36 @@ TEST_CASE("init: a CSV of words as classes, and one of real numbers") {
   CHECK_MESSAGE(has(values, "- standardize: {mean: "), values);
 }
 
+TEST_CASE("init: tables of training, validation and test samples") {
+  const Folder folder;
+  const auto write = [&](const std::string& name, const std::string& target) {
+    std::string text = "a,b,y\n";
+    for (int i = 0; i < 60; ++i)
+      text += fmt::format("{}.5,{},{}\n", i % 7, i % 3 == 0 ? "" : "4.5",
+                          target == "class" ? (i % 2 == 0 ? "no" : "yes") : fmt::format("{}.5", i));
+    folder.write(name, text);
+  };
+  write("train.csv", "value");
+  write("test.csv", "value");
+  CHECK(has(trained(folder, "train.csv"),
+            "evaluate: {metrics: [mae, r2]}        # in addition to "
+            "the loss, on the test set"));
+  write("val.csv", "value");
+  const std::string values = trained(folder, "train.csv");
+  CHECK_MESSAGE(has(values,
+                    "\n  validation:                            # evaluated after each epoch\n"
+                    "    csv:\n      path: val.csv\n      missing: mean\n"),
+                values);
+  CHECK(has(values, "early_stop: "));
+  CHECK(has(values,
+            "evaluate: {metrics: [mae, r2]}        # in addition to the loss, on the "
+            "validation set"));
+  for (const char* name : {"train.csv", "val.csv", "test.csv"}) write(name, "class");
+  const std::string classes = trained(folder, "train.csv");
+  CHECK_MESSAGE(has(classes, "      path: val.csv\n      missing: mean\n"), classes);
+  CHECK(has(classes, "evaluate: true "));
+}
+
 TEST_CASE("init: arrays of images, of tokens, and with a test set") {
   const Folder folder;
   folder.write("i/x.npy", npy("|u1", "(6, 3, 16, 16)", std::vector<uint8_t>(6 * 768, 7)));
@@ -199,6 +229,20 @@ TEST_CASE("init: images in folders" * doctest::skip(!reads_png())) {
                     "the test set has no sample of 1 of the 2 classes: 'b'; its results say "
                     "nothing about them: add samples of them"),
                 checked.err);
+}
+
+TEST_CASE("init writes specs into other folders" * doctest::skip(!reads_png())) {
+  const Folder folder;
+  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
+  for (const char* name : {"sets/train/a/1.png", "sets/train/b/1.png", "sets/val/a/1.png"})
+    folder.write(name, image);
+  std::filesystem::create_directory(folder.file("specs"));
+  const Finished made = dptrain({"init", "sets", "-o", "specs/s.yaml"}, {}, folder.path());
+  CHECK_MESSAGE(made.code == 0, made.err);
+  const std::string spec = read_file(folder.file("specs/s.yaml"));
+  CHECK_MESSAGE(has(spec, "path: ../sets/train "), spec);
+  CHECK_MESSAGE(has(spec, "path: ../sets/val\n"), spec);
+  CHECK(dptrain({"check", folder.file("specs/s.yaml")}, {}, "/").code == 0);
 }
 
 TEST_CASE("init: a text, and a data set by name") {

@@ -77,12 +77,54 @@ TEST_CASE("columns of a CSV file are found by their names, or by their number") 
             "file, or the 2 input columns alone (1-2, counted from 0)"));
   // Keys of a spec are no remedy.
   CHECK(has(refusal(set, {folder.write("6.csv", "a,b\n1,NA\n")}),
-            "'NA' in column 'b' stands for a missing value; enter a value, or delete the line"));
+            "'NA' in column 'b' stands for a missing value; enter a value, delete the line, or "
+            "train with `missing: mean`, which fills such fields"));
   CHECK(has(refusal(set, {folder.write("7.csv", "a,b\n1,x4\n")}),
             "'x4' in column 'b' is not a number; the model takes a number: correct it"));
   CHECK(has(refusal(set, {folder.write("8.csv", "a,b\n1,2;3\n")}),
             "if ';' stands between the numbers of this file, write ',' instead, as in the training "
             "file"));
+}
+
+TEST_CASE("what is wrong with a CSV file can be put right in the file") {
+  const Folder folder;
+  folder.write("t.csv", "a,b,kind\n1,2,0\n3,4,1\n");
+  folder.write("texts.csv", "red,big,x\nblue,small,y\nred,small,y\nblue,big,x\n");
+  const std::string keys = ", classes: auto, categories: auto}";
+  const Set set = set_of("csv", "{path: t.csv, targets: kind" + keys, folder);
+  const Set texts = set_of("csv", "{path: texts.csv, targets: 2" + keys, folder);
+  CHECK(
+      has(refusal(set, {folder.write("1.csv", "a,b,b\n1,2,3\n")}),
+          "1.csv has 2 columns 'b': 1, 2, counted from 0, where the training file has one; rename "
+          "the other column, or leave it out"));
+  CHECK(
+      has(refusal(set, {folder.write("2.csv", "a;b\n1;2\n")}),
+          "2.csv has no column 'a'; it has 1 column: a;b; ';' seems to stand between its fields"));
+  CHECK(has(refusal(set, {folder.write("3.csv", "1;2\n")}),
+            "3.csv has 1 column, but the model takes 2; ';' seems to stand between its fields, "
+            "which is not the `delimiter` of the spec: save the file with that one"));
+  const auto note = [](const Set& of, const std::string& path) {
+    const InputFiles in = read_input_files(of.choice, of.form, std::vector{path});
+    CHECK(in.notes.size() == 1);
+    return in.notes.empty() ? "" : in.notes[0];
+  };
+  const std::string again = "red,big\nred,small\nblue,big\n";
+  CHECK(has(note(texts, folder.write("4.csv", again)), "; if it names the columns, remove it"));
+  folder.write("named.csv", "colour,size,y\nred,big,0\nblue,small,1\nred,small,1\n");
+  const Set named = set_of("csv", "{path: named.csv" + keys, folder);
+  CHECK(has(note(named, folder.file("4.csv")),
+            "; if it names the columns, take the training file's names"));
+  const Set plain = numbers(DType::f32);
+  CHECK(has(refusal(plain, {folder.write("5.csv", "a,b,c,d\n")}),
+            "if it is a sample, put a line with names above it"));
+  // Every message names keys for a new training only.
+  for (const char* text : {"a,b\n1,2,3\n", "a,b\n1,2%\n", "a,b\n1,2024-01-01\n", "a,b\n1,1;2\n",
+                           "a,b\n1,\"1,234\"\n", "a,b\n", "", "a\n1\n", "sep=;\na;b\n1;2\n"}) {
+    CAPTURE(text);
+    const std::string message = refusal(set, {folder.write("6.csv", text)});
+    for (const char* key : {"`header", "`exclude", "`categories", "missing: drop", "`decimal"})
+      CHECK_FALSE_MESSAGE(has(message, key), message);
+  }
 }
 
 TEST_CASE("a CSV file for a run of another data set has all numbers of a sample") {

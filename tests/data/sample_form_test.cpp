@@ -51,9 +51,11 @@ TEST_CASE("a form keeps what the run was trained on") {
   SampleForm form;
   form.stored = {DType::f32, {2}};
   form.target = {DType::f32, {1}};
-  form.trained_on = {{.samples = 600, .fingerprint = "0a", .split = "0b"},
-                     {.samples = 603, .fingerprint = "0c", .split = ""}};
+  form.trained_on = {{.training = {.samples = 600, .fingerprint = "0a"}, .split = "0b"},
+                     {.training = {.samples = 603, .fingerprint = "0c"},
+                      .validation = SetRecord{.samples = 50, .fingerprint = "0d"}}};
   CHECK(has(to_json(form), R"({"samples": 600, "fingerprint": "0a", "split": "0b"})"));
+  CHECK(has(to_json(form), R"("validation": {"samples": 50, "fingerprint": "0d"})"));
   CHECK(form_from_json(to_json(form), "data.json") == form);
   SampleForm other = form;
   other.trained_on.clear();

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include "folder.h"
 
 namespace dpt {
@@ -99,6 +101,33 @@ TEST_CASE("labels that the loss passes over are no classes") {
   CHECK(has(
       data_error([&] { as_classes(table_of<int32_t>(DType::i32, {-1}), classes, "labels", -100); }),
       "is -1, which is not one of the 2 classes"));
+}
+
+TEST_CASE("a label beyond the classes: a count of classes, or a mark of targets to leave out") {
+  const auto hint = [](const std::vector<int32_t>& labels, int64_t classes, ClassesKey key) {
+    const std::string all = data_error([&] {
+      as_classes(table_of<int32_t>(DType::i32, labels), classes, "labels", -100, 1, key);
+    });
+    const size_t at = all.find(';');
+    return at == all.npos ? "" : all.substr(at + 2);
+  };
+  using enum ClassesKey;
+  CHECK(hint({1, 2, 3, -100}, 3, automatic) ==
+        "the labels are 1..3, but classes count from 0: write `classes: auto`");
+  CHECK(hint({1, 2, 3}, 3, number) ==
+        "the labels are 1..3, but classes count from 0: write `classes: 4`, or subtract 1 from all "
+        "labels");
+  CHECK(hint({1, 255}, 255, automatic) ==
+        "the labels are 1..255, but classes count from 0: write `classes: auto`");
+  CHECK(hint({0, 4, 3}, 3, automatic) == "if it is a class, write `classes: 5` or `classes: auto`");
+  CHECK(hint({0, 3}, 3, number) == "if it is a class, write `classes: 4`");
+  CHECK(hint({0, 3}, 3, none).empty());
+  for (const int32_t mark : {-1, 255, 99})
+    for (const ClassesKey key : {none, number, automatic})
+      CHECK(hint({0, 2, mark}, 3, key) ==
+            fmt::format("if it marks targets to leave out, set `ignore_index: {}` of the loss",
+                        mark));
+  CHECK(hint({0, -1, -2}, 3, automatic).empty());
 }
 
 TEST_CASE("a set that is not there: every folder tried, and what to do") {

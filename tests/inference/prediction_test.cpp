@@ -127,6 +127,10 @@ TEST_CASE("values in the units of the data") {
   const LoadedText units = spec_of("mse_loss", "[{standardize: {mean: [100, 3], std: [10, 2]}}]");
   CHECK(PredictionTable(units.spec, form, two, {2}, 1).csv(outputs) ==
         "file,row,price,rooms\na,0,110,7\nb,0,105,1\n");
+  SampleForm same = form;
+  same.columns.names = {"x", "row", "file"};
+  CHECK(PredictionTable(units.spec, same, two, {2}, 1).csv(outputs) ==
+        "file,row,row.1,file.1\na,0,110,7\nb,0,105,1\n");
   CHECK(PredictionTable(units.spec, form, two, {2}, 1).json(outputs) ==
         "{\"predictions\": [\n"
         "  {\"file\": \"a\", \"row\": 0, \"values\": {\"price\": 110, \"rooms\": 7}},\n"

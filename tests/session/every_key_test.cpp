@@ -1,5 +1,6 @@
 // Every key that a spec can have, with the values that a user or a script may write by mistake:
 // none, empty ones, infinities and the largest integers.
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -71,7 +72,62 @@ Outcome outcome_of(const std::string& path, const std::string& argument) {
   return {d.ok(), d.render()};
 }
 
+// For each key that names a file, a spec that has only this key: "data: {validation: {csv: {path:
+// FILE}}}", and the same with the value in place of the map of keys.
+class SpecsOfFiles {
+ public:
+  std::vector<std::string> take() {
+    add("", "", top_keys(words_).describe());
+    return std::move(specs_);
+  }
+
+ private:
+  // `before` and `after`: the YAML around a map of `keys`.
+  void add(const std::string& before, const std::string& after, const std::vector<KeyDoc>& keys) {
+    for (const KeyDoc& k : keys) {
+      const std::string open = fmt::format("{}{}: {}", before, k.name, k.many ? "[" : "");
+      const std::string close = (k.many ? "]" : "") + after;
+      if (k.type == KeyKind::path) specs_.push_back(open + "files/f.bin" + close);
+      add(open + "{", "}" + close, k.keys);
+      if (k.registry.empty() || k.registry == "blocks") continue;
+      for (const RegistryEntry* word : registry_of(words_, k.registry)) {
+        const std::string name = fmt::format("{}{{{}: ", open, word->name);
+        const std::vector<KeyDoc> own = word->describe();
+        if (!own.empty() && own[0].type == KeyKind::path)
+          specs_.push_back(name + "files/f.bin}" + close);
+        add(name + "{", "}}" + close, own);
+      }
+    }
+  }
+
+  const Registries words_ = registries();
+  std::vector<std::string> specs_;
+};
+
 }  // namespace
+
+TEST_CASE("every key that names a file takes a path from the folder of the spec that has it") {
+  const Folder folder;
+  const std::vector<std::string> specs = SpecsOfFiles().take();
+  for (const std::string& spec : specs) {
+    CAPTURE(spec);
+    const std::string path = folder.write("base/b.yaml", spec);
+    const std::string over = folder.write("o.yaml", "extends: base/b.yaml\n");
+    for (const std::string& file : {path, over}) {
+      std::vector<std::unique_ptr<SourceFile>> files;
+      Diagnostics d;
+      Node tree;
+      load_spec(file, {}, registries(), files, d, &tree);
+      CHECK(to_yaml(tree).find('"' + folder.file("base/files/f.bin") + '"') != std::string::npos);
+    }
+  }
+  const auto count = [&](std::string_view begin) {
+    return std::ranges::count_if(specs, [&](const auto& s) { return s.starts_with(begin); });
+  };
+  CHECK(count("data: {dataset:") > 10);
+  CHECK(count("data: {validation:") == count("data: {dataset:"));
+  CHECK(count("initial_weights:") == 2);
+}
 
 TEST_CASE("an infinity is refused by every key that does not ask for one") {
   std::set<std::string> infinite;

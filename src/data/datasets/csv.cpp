@@ -41,7 +41,7 @@ Table classes_of_texts(CsvFile& file) {
 }
 
 Table classes_from(const CsvFile& file, int64_t classes, const std::string& path,
-                   std::optional<int64_t> ignore) {
+                   std::optional<int64_t> ignore, ClassesKey key) {
   const CsvTable& table = file.table;
   NewTable out({DType::i32, {static_cast<int64_t>(table.rows)}});
   for (size_t r = 0; r < table.rows; ++r) {
@@ -53,7 +53,7 @@ Table classes_from(const CsvFile& file, int64_t classes, const std::string& path
            path, r, value);
     out.as<int32_t>()[r] = static_cast<int32_t>(value);
   }
-  return as_classes(std::move(out).done(), classes, path, ignore);
+  return as_classes(std::move(out).done(), classes, path, ignore, 1, key);
 }
 
 // "; its first line is the header: a, b, ..."; empty if there is no header.
@@ -162,9 +162,11 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
               : d.class_names.empty()                      ? c.classes
                                                            : std::ssize(d.class_names);
   if (!finds_classes)
-    d.targets = d.classes > 0 ? classes_from(file, d.classes, path, query.ignore_index)
-                              : pick(table, columns.targets);
-  if (!table.doubt.empty()) d.warnings.push_back(table.doubt);
+    d.targets = d.classes > 0
+                    ? classes_from(file, d.classes, path, query.ignore_index,
+                                   training == nullptr ? ClassesKey::automatic : ClassesKey::none)
+                    : pick(table, columns.targets);
+  if (!table.doubt.empty()) d.warnings.push_back(table.header_warning());
   if (training != nullptr && encoded.unknown > 0)
     d.warnings.push_back(fmt::format(
         "{}: {} of no category that the model is trained with, first '{:.20}' in '{:.20}': they "
@@ -212,9 +214,12 @@ std::vector<size_t> columns_for_inputs(const TableColumns& columns, const CsvHea
   if (head.header) return matching_columns(head, match, path);
   const size_t inputs = columns.inputs.size();
   if (head.columns() != inputs && head.columns() != columns.names.size())
-    fail(Fault::data, "{} has {}, but the model takes {}; give {}{}", path,
-         counted(head.columns(), "column"), inputs, possible_columns(columns),
-         columns.header ? ", or a header with their names" : "");
+    fail(Fault::data, "{} has {}, but the model takes {}{}", path,
+         counted(head.columns(), "column"), inputs,
+         head.other_delimiter != '\0'
+             ? head.delimiter_hint()
+             : fmt::format("; give {}{}", possible_columns(columns),
+                           columns.header ? ", or a header with their names" : ""));
   if (head.columns() != inputs) return columns.inputs;
   std::vector<size_t> all(inputs);
   std::iota(all.begin(), all.end(), size_t{0});
@@ -236,6 +241,7 @@ Table input_columns(const std::any& settings, const TableColumns& columns, const
                     std::vector<std::string>& notes) {
   CsvFormat format = format_of(std::any_cast<const Csv&>(settings));
   format.advise_keys = false;
+  format.advise_training = true;
   // Runs of dptrain 0.1.0 may have several columns of one name.
   const std::vector<std::string> names = unique_csv_names(columns.names);
   const CsvMatch match{.names = names, .header = columns.header, .used = columns.inputs};
@@ -252,7 +258,10 @@ Table input_columns(const std::any& settings, const TableColumns& columns, const
           {.column = format.columns[i], .known = columns.encodings[i].categories});
   const EncodedInputs encoded = encode(read_csv(path, format), format.columns, columns.encodings);
   note_unknown(encoded, path, notes);
-  if (!head.doubt.empty()) notes.push_back(head.doubt);
+  if (!head.doubt.empty())  // names that the training file has are found
+    notes.push_back(head.doubt + (columns.header
+                                      ? "; if it names the columns, take the training file's names"
+                                      : "; if it names the columns, remove it"));
   return encoded.table;
 }
 

@@ -53,7 +53,8 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   }
   check_counts({.desc = read_idx_header(paths.images)}, paths.images,
                {.desc = read_idx_header(paths.labels)}, paths.labels);
-  d.targets = as_classes(read_idx(paths.labels), d.classes, paths.labels, query.ignore_index);
+  d.targets = as_classes(read_idx(paths.labels), d.classes, paths.labels, query.ignore_index, 1,
+                         query.training_set ? ClassesKey::none : ClassesKey::number);
   d.inputs = with_channel(read_idx(paths.images));
   d.description = describe("idx", d, paths.images);
   return d;

@@ -60,10 +60,11 @@ Paths paths_of(const Npy& c, Split split) {
   return {train ? c.inputs : c.test_inputs, train ? c.targets : c.test_targets};
 }
 
-Table targets_from(const std::string& path, int64_t& classes, std::optional<int64_t> ignore) {
+Table targets_from(const std::string& path, int64_t& classes, const LoadQuery& query) {
   const Table read = read_npy(path);
   if (read.desc.dtype != DType::f32)
-    return as_classes(read, classes, path, ignore, Shape::kMaxRank);
+    return as_classes(read, classes, path, query.ignore_index, Shape::kMaxRank,
+                      query.training_set ? ClassesKey::none : ClassesKey::number);
   if (classes > 0)
     fail(Fault::data, "{} holds {} f32 values, but classes are whole numbers; save integers", path,
          read.desc.shape.str());
@@ -112,7 +113,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   Dataset d;
   d.classes = c.classes;
   if (d.classes == 0 && training == nullptr && query.split == Split::test)
-    targets_from(paths_of(c, Split::train).targets, d.classes, query.ignore_index);
+    targets_from(paths_of(c, Split::train).targets, d.classes, query);
   if (c.standardize && training != nullptr && training->channels.empty())
     fail(Fault::data,
          "{} is to be standardized, but the training set is not; write `standardize: true` there, "
@@ -123,7 +124,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   else
     d.inputs = read_npy(paths.inputs);
   if (d.inputs.desc.dtype == DType::i32) d.tokens = tokens_of(c, d.inputs, query.split);
-  d.targets = targets_from(paths.targets, d.classes, query.ignore_index);
+  d.targets = targets_from(paths.targets, d.classes, query);
   check_counts(d.inputs, paths.inputs, d.targets, paths.targets);
   d.description = describe("npy", d, paths.inputs);
   return d;

@@ -25,8 +25,12 @@ CsvHeaderGuess header_of(const std::string& path, const CsvFormat& format) {
   return {.header = format.header == CsvFormat::HeaderLine::yes};
 }
 
-CsvHead head_of(std::span<const CsvField> fields, const CsvHeaderGuess& guess) {
+CsvHead head_of(std::span<const CsvField> fields, const CsvHeaderGuess& guess, char delimiter) {
   CsvHead out{.header = guess.header, .doubt = guess.doubt};
+  for (const char mark : {';', ',', '\t', '|'})
+    if (fields.size() == 1 && mark != delimiter && out.other_delimiter == '\0' &&
+        fields[0].text.find(mark) != std::string_view::npos)
+      out.other_delimiter = mark;
   for (const CsvField& f : fields)
     out.names.push_back(guess.header ? std::string(f.text) : std::to_string(out.names.size()));
   std::vector<std::string> unique = unique_csv_names(out.names);
@@ -82,7 +86,7 @@ class Reader {
   }
 
   void begin(std::span<const CsvField> fields) {
-    static_cast<CsvHead&>(table_) = head_of(fields, header_of(path_, format_));
+    static_cast<CsvHead&>(table_) = head_of(fields, header_of(path_, format_), format_.delimiter);
     first_ = records_.line();
     kinds_.assign(table_.columns(), format_.columns.empty() ? Kind::number : Kind::unused);
     for (const size_t i : format_.columns) kinds_[i] = Kind::number;
@@ -117,8 +121,9 @@ class Reader {
     if (automatic())
       fail(Fault::data,
            "{0}:{1}:1: this line, the only one, is taken for the names of the columns ('{2:.40}', "
-           "...), so {0} holds no samples; if it is a sample, write `header: no`",
-           path_, first_, one_line(table_.names[0]));
+           "...), so {0} holds no samples; if it is a sample, {3}",
+           path_, first_, one_line(table_.names[0]),
+           format_.advise_keys ? "write `header: no`" : "put a line with names above it");
     fail(Fault::data, "{} has a header, but no line below it", path_);
   }
 
@@ -184,8 +189,9 @@ class Reader {
       refuse(f,
              fmt::format("column '{:.40}' has more than {} different texts, so they are no {}{}",
                          name, CsvFormat::kMostTexts, targets_[column] ? "classes" : "categories",
-                         targets_[column] ? "; choose another target column"
-                                          : "; leave the column out with `exclude`"));
+                         targets_[column]      ? "; choose another target column"
+                         : format_.advise_keys ? "; leave the column out with `exclude`"
+                                               : "; compare it with that of the training file"));
     return index;
   }
 
@@ -215,7 +221,10 @@ class Reader {
         text.empty()
             ? fmt::format("column '{:.40}' is empty on this line", name)
             : fmt::format("'{:.40}' in column '{:.40}' stands for a missing value", text, name);
-    if (!format_.advise_keys) return what + "; enter a value, or delete the line";
+    if (!format_.advise_keys)
+      return what + (format_.advise_training ? "; enter a value, delete the line, or train with "
+                                               "`missing: mean`, which fills such fields"
+                                             : "; enter a value, or delete the line");
     if (targets_[column])
       return what + "; enter the value, or leave such lines out with `missing: drop`";
     return what +
@@ -231,9 +240,10 @@ class Reader {
       if (mark != format_.delimiter && text.find(mark) != text.npos)
         return fmt::format(
             "'{:.40}' is not a finite number; if {} stands between the numbers of this file, {}",
-            text, mark == '\t' ? "a tab" : word,
+            text, delimiter_text(mark),
             keys ? fmt::format("write `delimiter: {}`", word)
-                 : fmt::format("write {} instead, as in the training file", delimiter_name()));
+                 : fmt::format("write {} instead, as in the training file",
+                               delimiter_text(format_.delimiter)));
     if (automatic() && records_.line() == first_ && (keys || !is_missing_csv(text)))
       return fmt::format(
           "'{:.40}' is not a finite number; if this line holds the names of the columns, {}", text,
@@ -267,10 +277,6 @@ class Reader {
                              "column out with `exclude`");
   }
 
-  std::string delimiter_name() const {
-    return format_.delimiter == '\t' ? "a tab" : fmt::format("'{}'", format_.delimiter);
-  }
-
   const std::string& path_;
   CsvRecords records_;
   uint64_t bytes_;  // of the file
@@ -289,11 +295,29 @@ class Reader {
 
 }  // namespace
 
-size_t CsvHead::column(std::string_view name, const std::string& path) const {
-  std::vector<size_t> same;
+std::vector<size_t> CsvHead::columns_written(std::string_view name) const {
+  std::vector<size_t> out;
   for (size_t i = 0; i < written.size(); ++i)
-    if (written[i] == name) same.push_back(i);
-  if (same.size() > 1)
+    if (written[i] == name) out.push_back(i);
+  return out;
+}
+
+std::string CsvHead::delimiter_hint() const {
+  if (other_delimiter == '\0') return "";
+  return fmt::format(
+      "; {} seems to stand between its fields, which is not the `delimiter` of the spec: save the "
+      "file with that one",
+      delimiter_text(other_delimiter));
+}
+
+std::string CsvHead::header_warning() const {
+  if (doubt.empty()) return "";
+  return doubt + (header ? "; if it is a sample, write `header: no`"
+                         : "; if it names the columns, write `header: yes`");
+}
+
+size_t CsvHead::column(std::string_view name, const std::string& path) const {
+  if (const std::vector<size_t> same = columns_written(name); same.size() > 1)
     fail(Fault::data,
          "{} has {} columns '{:.40}': {}, counted from 0; give the number of the column instead of "
          "its name",
@@ -313,17 +337,8 @@ void CsvHead::refuse_name(std::string_view name, const std::string& path) const 
   std::string known;
   for (size_t i = 0; i < std::min<size_t>(columns(), 30); ++i)
     known += fmt::format("{}{:.40}", i > 0 ? ", " : "", one_line(names[i]));
-  std::string other;
-  if (columns() == 1)
-    for (const auto& [mark, word] :
-         {std::pair{';', "';'"}, {',', "','"}, {'\t', "a tab"}, {'|', "'|'"}})
-      if (other.empty() && names[0].find(mark) != std::string::npos)
-        other = fmt::format(
-            "; {} seems to stand between its fields, which is not the `delimiter` of the spec: "
-            "save the file with that one",
-            word);
   fail(Fault::data, "{} has no column '{}'; it has {}: {}{}{}", path, one_line(name),
-       counted(columns(), "column"), known, columns() > 30 ? ", ..." : "", other);
+       counted(columns(), "column"), known, columns() > 30 ? ", ..." : "", delimiter_hint());
 }
 
 std::string CsvHead::reference(size_t index) const {
@@ -366,7 +381,7 @@ CsvHead read_csv_head(const std::string& path, const CsvFormat& format) {
   CsvRecords records(path, format.delimiter);
   std::vector<CsvField> fields;
   if (!records.next(fields)) return {};
-  return head_of(fields, header_of(path, format));
+  return head_of(fields, header_of(path, format), format.delimiter);
 }
 
 }  // namespace dpt

@@ -35,6 +35,9 @@ struct CsvFormat {
   // Error messages may name keys of the data set `csv`; else the file is for a trained model, whose
   // format and columns are given.
   bool advise_keys = false;
+  // Error messages may name what the training would need: the file is for a model that is trained
+  // on a data set `csv`.
+  bool advise_training = false;
 
   static constexpr size_t kMostTexts = 1000;
 };
@@ -46,12 +49,20 @@ struct CsvHead {
   std::vector<std::string> names;
   bool header = false;  // whether the first line has the names
   std::string doubt;    // see CsvHeaderGuess
+  // What seems to stand between the fields of a file that has one column; 0: nothing.
+  char other_delimiter = '\0';
 
   size_t columns() const { return names.size(); }
   // The index of the column with this name, or else with this number, counted from 0 or, if
   // negative, from the end. Throws Error{data} that lists the names, or the columns if several have
   // this name in the file; `path` is the file's.
   size_t column(std::string_view name, const std::string& path) const;
+  // The columns that have this name in the file.
+  std::vector<size_t> columns_written(std::string_view name) const;
+  // "; ';' seems to stand between its fields, ..."; empty: the file has the delimiter.
+  std::string delimiter_hint() const;
+  // The doubt with the key that ends it, for a warning; empty: there is no doubt.
+  std::string header_warning() const;
   // Throws Error{data} that there is no column of this name.
   [[noreturn]] void refuse_name(std::string_view name, const std::string& path) const;
   // A text of a spec for which column() returns `index`: the name or, if others have it in the file

@@ -263,18 +263,14 @@ class FirstLines {
   }
 
   CsvHeaderGuess names(const std::string& but) const {
-    return {
-        .header = true,
-        .doubt = fmt::format("line {} of {} is taken for the names of the columns, although {}; "
-                             "if it is a sample, write `header: no`",
-                             line_, path_, but)};
+    return {.header = true,
+            .doubt = fmt::format("line {} of {} is taken for the names of the columns, although {}",
+                                 line_, path_, but)};
   }
   CsvHeaderGuess sample(const std::string& but) const {
-    return {
-        .header = false,
-        .doubt = fmt::format("line {} of {} is taken for a sample, although {}; if it names the "
-                             "columns, write `header: yes`",
-                             line_, path_, but)};
+    return {.header = false,
+            .doubt =
+                fmt::format("line {} of {} is taken for a sample, although {}", line_, path_, but)};
   }
 
   const std::string& path_;

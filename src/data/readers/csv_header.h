@@ -11,8 +11,8 @@ namespace dpt {
 
 struct CsvHeaderGuess {
   bool header = false;
-  // Why the answer is in doubt, as a sentence without its end: "line 1 of t.csv is read as ...".
-  // Empty: it is not.
+  // Why the answer is in doubt: "line 1 of t.csv is taken for a sample, although ...". Empty: it is
+  // not.
   std::string doubt;
 };
 

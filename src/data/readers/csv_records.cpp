@@ -5,8 +5,18 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "data/readers/csv_fields.h"
 
 namespace dpt {
+
+bool lacks_csv_value(std::span<const CsvField> fields, std::span<const size_t> columns) {
+  return std::ranges::any_of(
+      columns, [&](size_t i) { return i < fields.size() && is_missing_csv(fields[i].text); });
+}
+
+std::string delimiter_text(char delimiter) {
+  return delimiter == '\t' ? "a tab" : fmt::format("'{}'", delimiter);
+}
 
 bool CsvRecords::next(std::vector<CsvField>& fields) {
   do {
@@ -28,9 +38,10 @@ bool CsvRecords::is_separator_line() const {
   if (record_.back() == delimiter_) return true;
   fail(Fault::data,
        "{}:1:1: the line `{}` says that {} stands between two fields; write "
-       "`delimiter: {}`, or delete the line",
-       path_, record_, record_.back() == '\t' ? "a tab" : fmt::format("'{}'", record_.back()),
-       record_.back() == '\t' ? "tab" : fmt::format("\"{}\"", record_.back()));
+       "`delimiter: {}`, or save the file with {}",
+       path_, record_, delimiter_text(record_.back()),
+       record_.back() == '\t' ? "tab" : fmt::format("\"{}\"", record_.back()),
+       delimiter_text(delimiter_));
 }
 
 void CsvRecords::split(std::vector<CsvField>& fields) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,12 @@ struct CsvField {
   std::string_view text;  // without quotes and surrounding spaces; valid until the next record
   size_t line = 0, column = 0;  // of its first character, both from 1
 };
+
+// Whether one of these columns lacks a value, so that `missing: drop` leaves the line out.
+bool lacks_csv_value(std::span<const CsvField> fields, std::span<const size_t> columns);
+
+// "';'", "a tab".
+std::string delimiter_text(char delimiter);
 
 // A record is a line, or several if a field in quotes has line breaks. Throws Error{data} as
 // "path:line:column: ..." for wrong quotes, more than kMostColumns fields, and like TextLines.

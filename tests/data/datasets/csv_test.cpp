@@ -153,7 +153,8 @@ TEST_CASE("csv: a name that several columns have is refused, and their numbers a
   const Dataset test = of("{path: t.csv, test_path: more.csv, targets: b}", Split::test);
   CHECK(all_of<float>(test.inputs) == std::vector<float>{2, 4});
   CHECK(has(data_error([&] { of("{path: plain.csv, test_path: more.csv}", Split::test); }),
-            "more.csv has 2 columns 'a': 1, 3"));
+            "more.csv has 2 columns 'a': 1, 3, counted from 0, where the training file has one; "
+            "rename the other column, or leave it out"));
 }
 
 TEST_CASE("csv: names that are numbers are not taken for numbers of columns") {
@@ -176,6 +177,7 @@ TEST_CASE("csv: a header in doubt is told") {
   CHECK(d.size() == 3);
   REQUIRE(d.warnings.size() == 1);
   CHECK(has(d.warnings[0], "line 1 of " + folder.file("t.csv") + " is taken for a sample"));
+  CHECK(d.warnings[0].ends_with("; if it names the columns, write `header: yes`"));
 }
 
 TEST_CASE("csv: a stray text makes no categories of a column of numbers") {
@@ -317,6 +319,15 @@ TEST_CASE("csv: lines with missing values can be dropped, of used columns only")
   CHECK(has(d.description, "; 1 line with missing values left out"));
 }
 
+TEST_CASE("csv: lines that are dropped make no categories") {
+  const Folder folder;
+  folder.write("t.csv", "a,b,y\n1,2,3\n2,3,4\n3,4,5\n4,5,6\n5,6,7\nTotal,20,\n");
+  const Dataset d =
+      load("csv", "{path: t.csv, categories: auto, missing: drop}", Split::train, folder.path());
+  CHECK(d.size() == 5);
+  CHECK(d.columns.encodings.empty());
+}
+
 TEST_CASE("csv: statistics and categories are those of the samples that are trained on") {
   const Folder folder;
   folder.write("t.csv", "x,same,c,y\n1,7,a,0\n3,7,b,0\n,7,a,0\n100,9,z,0\n");
@@ -442,7 +453,8 @@ TEST_CASE("csv: Excel's first line sep=; is skipped, or names the key") {
         std::vector<float>{2, 4});
   CHECK(torch_data_of("csv", right, Split::train, folder.path()).empty());
   CHECK(has(error_of(Fault::data, [&] { load("csv", "t.csv", Split::train, folder.path()); }),
-            "the line `sep=;` says that ';' stands between two fields; write `delimiter: \";\"`"));
+            "the line `sep=;` says that ';' stands between two fields; write `delimiter: \";\"`, "
+            "or save the file with ','"));
 }
 
 TEST_CASE("csv: Python lines") {

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <fmt/format.h>
+
 #include "../folder.h"
 #include "base/units.h"
 #include "data/readers/image.h"
@@ -114,6 +116,10 @@ TEST_CASE("what a CSV does not tell is an error with a remedy") {
   CHECK(has(why_not(table("a,t\n", 20, [](int i) { return "x," + std::to_string(i % 2); })),
             "has no column to predict from other than the target 't'; column 'a' is left out: it "
             "has the same value"));
+  CHECK(
+      has(why_not(table("a,id,t\n", 20, [](int i) { return "x,7," + std::to_string(i % 2); })),
+          "target 't'; column 'a' is left out: it has the same value in all lines; column 'id' is "
+          "left out: it is named as an index"));
   CHECK(has(why_not("a,b\n1,2\n1,2,3\n"), "t.csv:3:1: 3 fields, where the first line has 2"));
   CHECK(has(why_not("a,b\n1,2\n"), "1 sample; training needs at least 2"));
 }
@@ -128,6 +134,35 @@ TEST_CASE("lines without a target are left out on request, and are no class") {
   CHECK(settings_text(g) ==
         "path=t.csv, targets=t, class_names=[\"no\", \"yes\"], missing=drop, standardize=true");
   CHECK(g.train.size() == 39);
+}
+
+TEST_CASE("lines that are left out on request decide nothing") {
+  const auto numbers = [](int i) { return fmt::format("{}.5,{}.25,{}.75", i * 7 % 5, i % 3, i); };
+  const std::string all = table("a,b,y\n", 40, numbers);
+  const std::string same = "path=t.csv, targets=y, missing=drop, standardize=true";
+  const std::string units = "a,b,y\nm,kg,\n" + all.substr(all.find('\n') + 1);
+  for (const std::string& text : {all + "Total,60.5,\n", units, all + "x,,1\ny,,2\n"}) {
+    CAPTURE(text);
+    const Folder folder;
+    const std::string path = folder.write("t.csv", text);
+    const DataGuess g = guess_data({.path = path, .drops_missing = true});
+    CHECK(settings_text(g) == same);
+    CHECK(g.train.size() == 40);
+    CHECK(notes(g, "with missing values left out"));
+  }
+  // A column that is not used may lack values.
+  const Folder folder;
+  const std::string path = folder.write("t.csv", table("a,day,y\n", 40, [](int i) {
+                                          return fmt::format("{}.5,{},{}.75", i * 7 % 5,
+                                                             i % 4 == 0 ? "" : "2024-01-01", i);
+                                        }));
+  const DataGuess g = guess_data({.path = path, .drops_missing = true});
+  CHECK(g.train.size() == 40);
+  CHECK(has(settings_text(g), "exclude=[day]"));
+  const std::string none = folder.write("n.csv", "a,b,y\n1,,2\n,2,3\n3,,4\n,5,6\n");
+  CHECK(has(data_error([&] { guess_data({.path = none, .drops_missing = true}); }),
+            "n.csv has 0 lines with a value in each column that is used; training needs at least "
+            "2: leave columns out with --exclude, or fill fields with --missing mean"));
 }
 
 TEST_CASE("a target of labels that are numbers has a class for each value") {
@@ -375,6 +410,30 @@ TEST_CASE("train.csv has test.csv beside it, if that has the target") {
   g = guess_csv({.path = train});
   CHECK(!has(settings_text(g), "test_path"));
   CHECK(notes(g, "has no column 't', so it is not used as a test set"));
+  folder.write("my_test.csv", "a;t\n1.5;0\n2.5;1\n");
+  g = guess_csv({.path = train});
+  CHECK(!has(settings_text(g), "test_path"));
+  CHECK(notes(g,
+              "my_test.csv: ';' seems to stand between its fields, where the training file has "
+              "',', so it is not used as a test set; save it with ','"));
+}
+
+TEST_CASE("train.csv has val.csv beside it as a validation set, or says why not") {
+  const Folder folder;
+  const auto lines = [](const std::string& header) {
+    return table(header, 30,
+                 [](int i) { return std::to_string(i % 7) + ".5," + std::to_string(i % 2); });
+  };
+  const std::string train = folder.write("train.csv", lines("a,t\n"));
+  CHECK(guess_csv({.path = train}).validation.empty());
+  for (const char* name : {"validation.csv", "valid.csv", "val.csv"}) {
+    const std::string file = folder.write(name, lines("a,t\n"));
+    CHECK(guess_csv({.path = train}).validation == file);
+  }
+  folder.write("val.csv", lines("a,b\n"));
+  const DataGuess g = guess_csv({.path = train});
+  CHECK(g.validation == folder.file("valid.csv"));
+  CHECK(notes(g, "val.csv has no column 't', so it is not used as a validation set"));
 }
 
 TEST_CASE("means and deviations are those of each column, and of real targets") {
