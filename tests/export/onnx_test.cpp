@@ -66,7 +66,8 @@ TEST_CASE("ONNX models of the other layers") {
       "{upsample: {size: [3, 4], mode: bilinear}}, {adaptive_max_pool2d: [2, 4]}, "
       "{adaptive_max_pool2d: 1}, {reshape: [2, 1]}, {permute: [2, 1]}, {linear: 4, name: a}, "
       "{rms_norm: , name: b}, {multiply: , from: [a, b]}, hardsigmoid, glu, "
-      "{max_pool1d: 1}, {avg_pool1d: 1}]",
+      "{max_pool1d: 1}, {avg_pool1d: 1}, celu, softsign, logsigmoid, hardshrink, softshrink, "
+      "tanhshrink, {threshold: {threshold: -1, value: 2}}]",
       {DType::f32, {2, 4, 3}});
   check_golden(images + "\n" + sequences + "\n" + others, "export/golden/onnx.txt");
 }

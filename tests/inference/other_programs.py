@@ -91,6 +91,9 @@ LAYERS = {
     "gates": ([6], "[{linear: 8}, mish, {linear: 8}, hardtanh, {hardtanh: {min_val: -2, max_val: 3}}, {linear: 8}, "
               "hardsigmoid, {linear: 8, name: a}, {linear: 8, name: b}, {multiply: null, from: [a, b, a]}, glu, rms_norm, "
               "{rms_norm: {eps: 0.1, elementwise_affine: false}}]"),
+    "shrinks": ([6], "[{linear: 8}, celu, {celu: 0.5}, softsign, {linear: 8}, {celu: -2}, logsigmoid, hardshrink, "
+                "{linear: 8}, {hardshrink: 0.2}, softshrink, {linear: 8}, {softshrink: 0.1}, {linear: 8}, tanhshrink, "
+                "{threshold: {threshold: -0.1, value: 0.3}}]"),
     "moves": ([4, 6, 5], "[{permute: [2, 3, 1]}, {reshape: [3, -1]}, {rms_norm: {normalized_shape: [3, 40]}}, "
               "{reshape: [4, 6, 5]}, {pixel_shuffle: 2}, {glu: {dim: 2}}]"),
     "pools of sequences": ([3, 23], "[{max_pool1d: {kernel_size: 3, stride: 2, padding: 1, ceil_mode: true}}, "

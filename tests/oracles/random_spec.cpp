@@ -250,11 +250,31 @@ class SpecMaker : private RandomNumbers {
                           chance(70), chance(70), chance(80) ? "0.2" : "null"));
           break;
         default:
-          out.push_back(one_of(
-              {"relu: {}", "leaky_relu: 0.1", "elu: 0.7", "selu: {}", "gelu: {}", "gelu: tanh",
-               "silu: {}", "sigmoid: {}", "tanh: {}", "softplus: 2", "hardswish: {}", "mish: {}",
-               "hardtanh: {max_val: 2}", "hardsigmoid: {}", "rms_norm: {}", "identity: {}",
-               fmt::format("softmax: {}", extents_), fmt::format("log_softmax: {}", extents_)}));
+          out.push_back(one_of({"relu: {}",
+                                "leaky_relu: 0.1",
+                                "elu: 0.7",
+                                "selu: {}",
+                                "gelu: {}",
+                                "gelu: tanh",
+                                "silu: {}",
+                                "sigmoid: {}",
+                                "tanh: {}",
+                                "softplus: 2",
+                                "hardswish: {}",
+                                "mish: {}",
+                                "hardtanh: {max_val: 2}",
+                                "hardsigmoid: {}",
+                                "celu: 0.5",
+                                "softsign: {}",
+                                "logsigmoid: {}",
+                                "hardshrink: 0.1",
+                                "softshrink: 0.1",
+                                "tanhshrink: {}",
+                                "threshold: {threshold: -1, value: 0.5}",
+                                "rms_norm: {}",
+                                "identity: {}",
+                                fmt::format("softmax: {}", extents_),
+                                fmt::format("log_softmax: {}", extents_)}));
       }
     return out;
   }

@@ -17,8 +17,11 @@ const GraphNode* maker_of(const Graph& graph, ValueId v) {
   return n == graph.nodes.end() ? nullptr : &*n;
 }
 
-// PyTorch's TensorIterator gives a result the memory order of its first full-sized input.
-bool element_wise(const GraphNode& n) { return n.op->layouts == Layouts::any || n.op->keeps_order; }
+// PyTorch's TensorIterator gives a result the memory order of its first full-sized input. Its
+// log_sigmoid does not use it, and makes a row-major copy.
+bool element_wise(const GraphNode& n) {
+  return (n.op->layouts == Layouts::any && n.op->name != "logsigmoid") || n.op->keeps_order;
+}
 
 // In PyTorch, a pad that adds nothing is a copy, which keeps the memory order.
 bool only_cuts(const GraphNode& n) {
