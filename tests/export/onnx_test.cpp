@@ -62,7 +62,8 @@ TEST_CASE("ONNX models of the other layers") {
       {DType::i32, {5}});
   const std::string others = model_text(
       "[{conv2d: {out_channels: 8, kernel_size: 3, padding: 1, padding_mode: reflect}}, "
-      "{pad: {padding: [1, 2], mode: circular}}, {pixel_shuffle: 2}, mish, hardtanh, "
+      "{pad: {padding: [1, 2], mode: circular}}, {pixel_shuffle: 2}, {pixel_unshuffle: 2}, "
+      "{pixel_shuffle: 2}, mish, hardtanh, "
       "{upsample: {size: [3, 4], mode: bilinear}}, {adaptive_max_pool2d: [2, 4]}, "
       "{adaptive_max_pool2d: 1}, {reshape: [2, 1]}, {permute: [2, 1]}, {linear: 4, name: a}, "
       "{rms_norm: , name: b}, {multiply: , from: [a, b]}, hardsigmoid, glu, "

@@ -95,7 +95,7 @@ LAYERS = {
                 "{linear: 8}, {hardshrink: 0.2}, softshrink, {linear: 8}, {softshrink: 0.1}, {linear: 8}, tanhshrink, "
                 "{threshold: {threshold: -0.1, value: 0.3}}]"),
     "moves": ([4, 6, 5], "[{permute: [2, 3, 1]}, {reshape: [3, -1]}, {rms_norm: {normalized_shape: [3, 40]}}, "
-              "{reshape: [4, 6, 5]}, {pixel_shuffle: 2}, {glu: {dim: 2}}]"),
+              "{reshape: [4, 6, 5]}, {pixel_shuffle: 2}, {pixel_unshuffle: 2}, {glu: {dim: 2}}]"),
     "pools of sequences": ([3, 23], "[{max_pool1d: {kernel_size: 3, stride: 2, padding: 1, ceil_mode: true}}, "
                            "{avg_pool1d: {kernel_size: 2, stride: 1, padding: 1}}, {adaptive_max_pool1d: 8}, "
                            "{adaptive_avg_pool1d: 5}, {dropout2d: 0.5}]"),

@@ -147,6 +147,7 @@ TEST_CASE("every layer, loss and optimizer has an ONNX case, or ONNX has no such
       "permute",
       "reshape",
       "pixel_shuffle",
+      "pixel_unshuffle",
       "adaptive_avg_pool1d",
       "adaptive_max_pool1d",
       "adaptive_max_pool2d",
