@@ -156,8 +156,9 @@ TEST_CASE("every operator of an evaluation has a translation to ONNX") {
   CHECK(missing ==
         "mse_loss\nl1_loss\nsmooth_l1_loss\nhuber_loss\nbce_loss\nbce_with_logits_loss\nkl_div\n"
         "poisson_nll_loss\nsoft_margin_loss\nmultilabel_soft_margin_loss\nhinge_embedding_loss\n"
-        "sigmoid_focal_loss\nmatmul\nmax_pool_bytes\n"
-        "masked_channels\nscale_gradient\ndropout\ncosine_embedding_loss\ncross_entropy\nctc_loss\n"
+        "sigmoid_focal_loss\nmargin_ranking_loss\nmatmul\nmax_pool_bytes\n"
+        "masked_channels\nscale_gradient\nscale\ndropout\ncosine_embedding_loss\ncross_"
+        "entropy\nctc_loss\n"
         "gaussian_nll_loss\nmulti_margin_loss\nnll_loss\ntriplet_margin_loss\ndice_loss\ncast\n"
         "copy\nmasked\n");
 }

@@ -122,6 +122,7 @@ TEST_CASE("every layer, loss and optimizer has an ONNX case, or ONNX has no such
       "soft_margin_loss",
       "multilabel_soft_margin_loss",
       "hinge_embedding_loss",
+      "margin_ranking_loss",
       "multi_margin_loss",
       "gaussian_nll_loss",
       "cosine_embedding_loss",

@@ -314,7 +314,7 @@ class SpecMaker : private RandomNumbers {
       const int64_t n = classes_ > 0 ? classes_ : values_;
       model.push_back(linear(n));
       if (classes_ > 0) more_data_ += "  target_transforms: [one_hot]\n";
-      switch (between(0, classes_ > 0 ? 12 : 3)) {  // the last ones want targets of 0 and 1
+      switch (between(0, classes_ > 0 ? 13 : 3)) {  // the last ones want targets of 0 and 1
         case 0:
           loss_ = "mse_loss: {" + reduction + "}";
           break;
@@ -353,6 +353,11 @@ class SpecMaker : private RandomNumbers {
           break;
         case 11:
           loss_ = "sigmoid_dice_loss: {" + reduction + "}";
+          break;
+        case 12:
+          model.push_back(linear(2 * n));
+          model.push_back(fmt::format("reshape: [2, {}]", n));
+          loss_ = "margin_ranking_loss: {" + reduction + maybe(50, ", margin: 0.5") + "}";
           break;
         default:
           model.emplace_back("log_softmax");

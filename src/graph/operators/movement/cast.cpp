@@ -153,6 +153,7 @@ OperatorType scale() {
   return in_any_layout({.name = "scale",
                         .precision = Precision::follow,
                         .infer = infer_scale,
+                        .gradient = gradient_scaled,
                         .reference = scale_reference,
                         .samples = [] { return scale_samples("scale"); }});
 }
