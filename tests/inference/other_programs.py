@@ -106,7 +106,8 @@ LAYERS = {
     "interpolation of sequences": ([2, 5], "[{upsample: {scale_factor: 2.5, mode: linear}}]"),
     "copied padding": ([3, 6, 7], "[{conv2d: {out_channels: 4, kernel_size: 3, padding: [2, 1], padding_mode: reflect}}, "
                        "{conv2d: {out_channels: 4, kernel_size: 4, padding: same, padding_mode: circular}}, {pad: "
-                       "{padding: [1, 0, 2, 3], mode: replicate}}, {pad: {padding: [1, 2], mode: circular}}]"),
+                       "{padding: [1, 0, 2, 3], mode: replicate}}, {pad: {padding: [1, 2], mode: circular}}, {pad: "
+                       "{padding: [-1, 1], mode: circular}}, {pad: {padding: [2, -1], mode: replicate}}]"),
     "volumes": ([2, 5, 6, 7], "[{conv3d: {out_channels: 4, kernel_size: [2, 3, 3], stride: [2, 1, 1], padding: 1, "
                 "padding_mode: reflect}}, batch_norm3d, relu, {max_pool3d: {kernel_size: 2, stride: 1, padding: 1}}, "
                 "{conv_transpose3d: {out_channels: 6, kernel_size: [3, 2, 2], stride: 2, padding: [1, 0, 1], groups: "
