@@ -37,6 +37,8 @@ void check_loss(const Node& c) {
   const std::string name = at(c, "loss").text;
   const Tensor input = tensor(at(c, "input")), target = tensor(at(c, "target"));
   Node args = at(c, "args");
+  for (Node::Entry& e : args.entries)
+    if (e.value.text == ".inf") e.value.quoted = false;  // JSON has no infinity
   Node reduction;
   reduction.kind = Node::Kind::scalar;
   reduction.text = at(c, "reduction").text;
@@ -77,7 +79,7 @@ TEST_CASE("losses give torch's numbers and gradients") {
     check_loss(c);
     ++checked;
   }
-  CHECK(checked == 391);  // of 401
+  CHECK(checked == 403);  // of 413
 }
 
 }  // namespace dpt
