@@ -103,6 +103,9 @@ LAYERS = {
                            "{size: [10, 9]}}, {adaptive_max_pool2d: [5, 3]}, {dropout2d: 0.5}, {adaptive_max_pool2d: 1}]"),
     "interpolation": ([2, 5, 7], "[{upsample: {scale_factor: 2, mode: bilinear}}, {upsample: {size: [7, 9], mode: "
                       "bilinear, align_corners: true}}, {upsample: {scale_factor: [1.7, 2.3], mode: bilinear}}]"),
+    "center and cubic": ([2, 5, 7], "[{upsample: {scale_factor: 1.7, mode: nearest-exact}}, {upsample: {size: [7, 12], "
+                         "mode: bicubic}}, {upsample: {scale_factor: [1.7, 0.6], mode: bicubic}}, {upsample: {size: 9, "
+                         "mode: bicubic, align_corners: true}}]"),
     "interpolation of sequences": ([2, 5], "[{upsample: {scale_factor: 2.5, mode: linear}}]"),
     "copied padding": ([3, 6, 7], "[{conv2d: {out_channels: 4, kernel_size: 3, padding: [2, 1], padding_mode: reflect}}, "
                        "{conv2d: {out_channels: 4, kernel_size: 4, padding: same, padding_mode: circular}}, {pad: "

@@ -76,6 +76,8 @@ TEST_CASE("operators have the classes of torch's autocast") {
                       {"dropout2d", "bf16", "f16"},
                       {"adaptive_max_pool2d: 1", "bf16", "f16"},
                       {"upsample: {scale_factor: 2, mode: bilinear}", "bf16", "f32"},
+                      {"upsample: {scale_factor: 2, mode: bicubic}", "bf16", "f32"},
+                      {"upsample: {scale_factor: 2, mode: nearest-exact}", "bf16", "f32"},
                       {"pad: {padding: 1, mode: circular}", "bf16", "f16"},
                       {"softmax: {dim: 1}", "bf16", "f32"},
                       {"log_softmax: {dim: 1}", "bf16", "f32"},

@@ -1,6 +1,7 @@
 // upsample_bilinear: y[N, C, H', W'] by linear interpolation of x[N, C, H, W] along rows and
 // columns (graph/formulas/resample.h). Positions are computed in the type of x, as by PyTorch.
 //   upsample_bilinear_gradient(dy) -> dx[N, C, Resize::extents]
+// upsample_bicubic: the same by cubic convolution.
 #include "graph/formulas/resample.h"
 #include "graph/operators/images/image.h"
 
@@ -8,67 +9,6 @@ namespace dpt::operators {
 namespace {
 
 constexpr std::string_view kNoPixels = "an empty image cannot be upsampled";
-
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
-  return infer_resized("upsample_bilinear", kNoPixels, in, attrs);
-}
-
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
-  return infer_resized("upsample_bilinear_gradient", kNoPixels, in, attrs);
-}
-
-std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  Resize s = settings<Resize>(n.attrs);
-  s.extents = Image(g.shape(n.in[0])).extents();
-  return {g.apply("upsample_bilinear_gradient", {dy[0]}, s)};
-}
-
-template <class T>
-std::vector<formula::Blend<T>> blends(int64_t in, int64_t out, double scale, bool align_corners) {
-  const T ratio = formula::linear_ratio<T>(in, out, scale, align_corners);
-  std::vector<formula::Blend<T>> all;
-  for (int64_t i = 0; i < out; ++i)
-    all.push_back(formula::linear_blend<T>(i, in, out, ratio, align_corners));
-  return all;
-}
-
-// Calls f(offset in x, offset in y, weight) for the four sources of each element of y.
-template <class T, class F>
-void each_source(const Image& x, const Image& y, const Resize& s, F f) {
-  const auto rows = blends<T>(x.h, y.h, s.scale[0], s.align_corners),
-             columns = blends<T>(x.w, y.w, s.scale[1], s.align_corners);
-  y.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
-    const auto &row = rows[static_cast<size_t>(h)], &column = columns[static_cast<size_t>(w)];
-    const auto down = static_cast<double>(row.weight), right = static_cast<double>(column.weight);
-    const size_t to = y.at(n, c, h, w);
-    f(x.at(n, c, row.low, column.low), to, (1 - down) * (1 - right));
-    f(x.at(n, c, row.low, column.high), to, (1 - down) * right);
-    f(x.at(n, c, row.high, column.low), to, down * (1 - right));
-    f(x.at(n, c, row.high, column.high), to, down * right);
-  });
-}
-
-void forward(const KernelArgs& args, const std::any& attrs) {
-  with_type_of(args.in[0], [&]<class T>(T) {
-    const auto x = args.in[0].as<const T>();
-    std::vector<double> y(static_cast<size_t>(args.out[0].desc.shape.elements()));
-    each_source<T>(
-        Image(args.in[0]), Image(args.out[0]), settings<Resize>(attrs),
-        [&](size_t i, size_t k, double weight) { y[k] += weight * static_cast<double>(x[i]); });
-    store(y, args.out[0].as<T>());
-  });
-}
-
-void backward(const KernelArgs& args, const std::any& attrs) {
-  with_type_of(args.in[0], [&]<class T>(T) {
-    const auto dy = args.in[0].as<const T>();
-    std::vector<double> dx(static_cast<size_t>(args.out[0].desc.shape.elements()));
-    each_source<T>(
-        Image(args.out[0]), Image(args.in[0]), settings<Resize>(attrs),
-        [&](size_t i, size_t k, double weight) { dx[i] += weight * static_cast<double>(dy[k]); });
-    store(dx, args.out[0].as<T>());
-  });
-}
 
 struct Case {
   Shape x, y;
@@ -82,58 +22,114 @@ std::vector<Case> cases() {
           {.x = {2, 3, 4}, .y = {2, 3, 12}, .scale = {0, 3}}};
 }
 
-// In float, positions are rounded by up to 5e-7; differences of neighbors of at most 1 keep what
-// that does to results below the tolerances of tests.
-std::vector<Sample::Range> ranges() { return {{-0.5, 0.5}}; }
+// kTaps: of each extent, 2 or 4.
+template <int kTaps>
+class Interpolation {
+ public:
+  static OperatorType operator_type() {
+    return on_images(
+        {.name = kName,
+         .precision = Precision::full_on_cuda,
+         .infer = [](std::span<const TensorDesc> in,
+                     const std::any& attrs) { return infer_resized(kName, kNoPixels, in, attrs); },
+         .gradient = gradient,
+         .reference = forward,
+         .samples = [] { return samples(kName, false); },
+         .flops = products});
+  }
+  static OperatorType gradient_type() {
+    return on_images({.name = kGradient,
+                      .precision = Precision::follow,
+                      .infer =
+                          [](std::span<const TensorDesc> in, const std::any& attrs) {
+                            return infer_resized(kGradient, kNoPixels, in, attrs);
+                          },
+                      .reference = backward,
+                      .samples = [] { return samples(kGradient, true); },
+                      .flops = elements_of_first_input,
+                      .backward = true});
+  }
 
-std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Case& c : cases())
-    for (const bool align : {false, true})
-      out.push_back({{"upsample_bilinear",
-                      {f32(c.x)},
-                      {f32(c.y)},
-                      Resize{Image(c.y).extents(), c.scale, align}},
-                     ranges()});
-  return out;
-}
+ private:
+  static constexpr std::string_view kName = kTaps == 2 ? "upsample_bilinear" : "upsample_bicubic",
+                                    kGradient = kTaps == 2 ? "upsample_bilinear_gradient"
+                                                           : "upsample_bicubic_gradient";
 
-std::vector<Sample> gradient_samples() {
-  std::vector<Sample> out;
-  for (const Case& c : cases())
-    for (const bool align : {false, true})
-      out.push_back({{"upsample_bilinear_gradient",
-                      {f32(c.y)},
-                      {f32(c.x)},
-                      Resize{Image(c.x).extents(), c.scale, align}},
-                     ranges()});
-  return out;
-}
+  static std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n,
+                                       std::span<const ValueId> dy) {
+    Resize s = settings<Resize>(n.attrs);
+    s.extents = Image(g.shape(n.in[0])).extents();
+    return {g.apply(kGradient, {dy[0]}, s)};
+  }
 
-double four_products(std::span<const TensorDesc>, std::span<const TensorDesc> out) {
-  return 8 * static_cast<double>(out[0].shape.elements());
-}
+  template <class T>
+  static std::vector<formula::Taps<kTaps>> taps(int64_t in, int64_t out, double scale,
+                                                bool align_corners) {
+    const T ratio = formula::linear_ratio<T>(in, out, scale, align_corners);
+    std::vector<formula::Taps<kTaps>> all;
+    for (int64_t i = 0; i < out; ++i)
+      all.push_back(formula::taps_of<kTaps>(i, in, out, ratio, align_corners));
+    return all;
+  }
+
+  // Calls f(offset in x, offset in y, weight) for the sources of each element of y.
+  template <class T, class F>
+  static void each_source(const Image& x, const Image& y, const Resize& s, F f) {
+    const auto rows = taps<T>(x.h, y.h, s.scale[0], s.align_corners),
+               columns = taps<T>(x.w, y.w, s.scale[1], s.align_corners);
+    y.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
+      const auto &row = rows[static_cast<size_t>(h)], &column = columns[static_cast<size_t>(w)];
+      for (int i = 0; i < kTaps; ++i)
+        for (int k = 0; k < kTaps; ++k)
+          f(x.at(n, c, row.at[i], column.at[k]), y.at(n, c, h, w),
+            row.weight[i] * column.weight[k]);
+    });
+  }
+
+  static void forward(const KernelArgs& args, const std::any& attrs) {
+    with_type_of(args.in[0], [&]<class T>(T) {
+      const auto x = args.in[0].as<const T>();
+      std::vector<double> y(static_cast<size_t>(args.out[0].desc.shape.elements()));
+      each_source<T>(
+          Image(args.in[0]), Image(args.out[0]), settings<Resize>(attrs),
+          [&](size_t i, size_t k, double weight) { y[k] += weight * static_cast<double>(x[i]); });
+      store(y, args.out[0].as<T>());
+    });
+  }
+  static void backward(const KernelArgs& args, const std::any& attrs) {
+    with_type_of(args.in[0], [&]<class T>(T) {
+      const auto dy = args.in[0].as<const T>();
+      std::vector<double> dx(static_cast<size_t>(args.out[0].desc.shape.elements()));
+      each_source<T>(
+          Image(args.out[0]), Image(args.in[0]), settings<Resize>(attrs),
+          [&](size_t i, size_t k, double weight) { dx[i] += weight * static_cast<double>(dy[k]); });
+      store(dx, args.out[0].as<T>());
+    });
+  }
+
+  // In float, positions are rounded by up to 5e-7; differences of neighbors of at most 1 keep what
+  // that does to results below the tolerances of tests.
+  static std::vector<Sample> samples(std::string_view op, bool gradient) {
+    std::vector<Sample> out;
+    for (const Case& c : cases())
+      for (const bool align : {false, true}) {
+        const Shape &from = gradient ? c.y : c.x, &to = gradient ? c.x : c.y;
+        out.push_back({{op, {f32(from)}, {f32(to)}, Resize{Image(to).extents(), c.scale, align}},
+                       {{-0.5, 0.5}}});
+      }
+    return out;
+  }
+
+  static double products(std::span<const TensorDesc>, std::span<const TensorDesc> out) {
+    return 2 * kTaps * kTaps * static_cast<double>(out[0].shape.elements());
+  }
+};
 
 }  // namespace
 
-OperatorType upsample_bilinear() {
-  return on_images({.name = "upsample_bilinear",
-                    .precision = Precision::full_on_cuda,
-                    .infer = infer,
-                    .gradient = gradient,
-                    .reference = forward,
-                    .samples = samples,
-                    .flops = four_products});
-}
-
-OperatorType upsample_bilinear_gradient() {
-  return on_images({.name = "upsample_bilinear_gradient",
-                    .precision = Precision::follow,
-                    .infer = infer_gradient,
-                    .reference = backward,
-                    .samples = gradient_samples,
-                    .flops = elements_of_first_input,
-                    .backward = true});
-}
+OperatorType upsample_bilinear() { return Interpolation<2>::operator_type(); }
+OperatorType upsample_bilinear_gradient() { return Interpolation<2>::gradient_type(); }
+OperatorType upsample_bicubic() { return Interpolation<4>::operator_type(); }
+OperatorType upsample_bicubic_gradient() { return Interpolation<4>::gradient_type(); }
 
 }  // namespace dpt::operators
