@@ -124,6 +124,7 @@ TEST_CASE("every layer, loss and optimizer has an ONNX case, or ONNX has no such
       "hinge_embedding_loss",
       "margin_ranking_loss",
       "multi_margin_loss",
+      "multilabel_margin_loss",
       "gaussian_nll_loss",
       "cosine_embedding_loss",
       "triplet_margin_loss",
