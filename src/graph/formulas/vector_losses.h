@@ -78,7 +78,7 @@ struct Distance {
   double value = 0, share = 1;
 };
 
-// The distances of a sample's vectors, and its loss, which counts if it is not below 0.
+// The distances of a sample's vectors, and its loss, which counts if it is above 0.
 struct Triplet {
   Distance positive, negative, swapped;
   double loss = 0;
