@@ -211,24 +211,27 @@ void adaptive_max_pool(OnnxGraph& to, const GraphNode& n) {
 }
 
 // A matrix [out, in] that interpolates one extent.
+template <int kTaps>
 std::vector<float> interpolation(int64_t in, int64_t out, double scale, bool align_corners) {
   const auto ratio = formula::linear_ratio<float>(in, out, scale, align_corners);
   std::vector<float> matrix(static_cast<size_t>(out * in));
   for (int64_t i = 0; i < out; ++i) {
-    const formula::Blend<float> b = formula::linear_blend(i, in, out, ratio, align_corners);
-    matrix[static_cast<size_t>(i * in + b.low)] += 1 - b.weight;
-    matrix[static_cast<size_t>(i * in + b.high)] += b.weight;
+    const auto taps = formula::taps_of<kTaps>(i, in, out, ratio, align_corners);
+    for (int k = 0; k < kTaps; ++k)
+      matrix[static_cast<size_t>(i * in + taps.at[k])] += static_cast<float>(taps.weight[k]);
   }
   return matrix;
 }
 
 // As products with matrices, of the height and of the width, for the reason below.
-void upsample_bilinear(OnnxGraph& to, const GraphNode& n) {
+template <int kTaps>
+void interpolate(OnnxGraph& to, const GraphNode& n) {
   const auto& s = settings<Resize>(n);
   const Shape& x = to.shape(n.in[0]);
   const Pair in = extents_of(x), out = s.extents;
   const auto matrix = [&](size_t i) {
-    return to.numbers({out[i], in[i]}, interpolation(in[i], out[i], s.scale[i], s.align_corners));
+    return to.numbers({out[i], in[i]},
+                      interpolation<kTaps>(in[i], out[i], s.scale[i], s.align_corners));
   };
   std::string y = to[n.in[0]];
   if (dims_of(x) == 2) y = to.add("MatMul", {matrix(0), y});
@@ -267,7 +270,7 @@ void upsample_nearest(OnnxGraph& to, const GraphNode& n) {
   const Pair in = extents_of(x);
   std::string y = to[n.in[0]];
   for (size_t i = dims_of(x) == 2 ? 0 : 1; i < 2; ++i) {
-    const std::string indices = to.integers(nearest_sources(in[i], s.extents[i], s.scale[i]));
+    const std::string indices = to.integers(nearest_sources(in[i], s.extents[i], s, i));
     const int64_t axis = x.rank() - 2 + static_cast<int64_t>(i);
     y = to.add("Gather", {y, indices}, {{"axis", axis}});
   }
@@ -328,7 +331,8 @@ constexpr OnnxOperator kOperators[] = {{"unfold_depth", unfold_depth},
                                        {"adaptive_avg_pool", adaptive_avg_pool},
                                        {"adaptive_max_pool", adaptive_max_pool},
                                        {"pad_inside", pad_inside},
-                                       {"upsample_bilinear", upsample_bilinear},
+                                       {"upsample_bilinear", interpolate<2>},
+                                       {"upsample_bicubic", interpolate<4>},
                                        {"upsample_nearest", upsample_nearest}};
 
 }  // namespace

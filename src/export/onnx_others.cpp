@@ -71,15 +71,45 @@ void same(OnnxGraph& to, const GraphNode& n) {
   to.set(n.out[0], to.add(kName, std::move(in)));
 }
 constexpr char kAdd[] = "Add", kMul[] = "Mul", kRelu[] = "Relu", kSelu[] = "Selu",
-               kSigmoid[] = "Sigmoid", kTanh[] = "Tanh", kHardSwish[] = "HardSwish";
+               kSigmoid[] = "Sigmoid", kTanh[] = "Tanh", kHardSwish[] = "HardSwish",
+               kSoftsign[] = "Softsign";
 
+void with_alpha(OnnxGraph& to, const GraphNode& n, std::string_view op, double alpha) {
+  to.set(n.out[0], to.add(op, {to[n.in[0]]}, {{"alpha", static_cast<float>(alpha)}}));
+}
 void leaky_relu(OnnxGraph& to, const GraphNode& n) {
-  const auto alpha = static_cast<float>(settings<formula::LeakyRelu>(n).negative_slope);
-  to.set(n.out[0], to.add("LeakyRelu", {to[n.in[0]]}, {{"alpha", alpha}}));
+  with_alpha(to, n, "LeakyRelu", settings<formula::LeakyRelu>(n).negative_slope);
 }
 void elu(OnnxGraph& to, const GraphNode& n) {
-  const auto alpha = static_cast<float>(settings<formula::Elu>(n).alpha);
-  to.set(n.out[0], to.add("Elu", {to[n.in[0]]}, {{"alpha", alpha}}));
+  with_alpha(to, n, "Elu", settings<formula::Elu>(n).alpha);
+}
+void celu(OnnxGraph& to, const GraphNode& n) {
+  with_alpha(to, n, "Celu", settings<formula::Celu>(n).alpha);
+}
+void logsigmoid(OnnxGraph& to, const GraphNode& n) {
+  to.set(n.out[0], to.add("Neg", {to.add("Softplus", {to.add("Neg", {to[n.in[0]]})})}));
+}
+void tanhshrink(OnnxGraph& to, const GraphNode& n) {
+  const std::string x = to[n.in[0]];
+  to.set(n.out[0], to.add("Sub", {x, to.add("Tanh", {x})}));
+}
+void shrink(OnnxGraph& to, const GraphNode& n, double lambd, double bias) {
+  to.set(n.out[0],
+         to.add("Shrink", {to[n.in[0]]},
+                {{"bias", static_cast<float>(bias)}, {"lambd", static_cast<float>(lambd)}}));
+}
+void hardshrink(OnnxGraph& to, const GraphNode& n) {
+  shrink(to, n, settings<formula::Hardshrink>(n).lambd, 0);
+}
+void softshrink(OnnxGraph& to, const GraphNode& n) {
+  const double lambd = settings<formula::Softshrink>(n).lambd;
+  shrink(to, n, lambd, lambd);
+}
+void threshold(OnnxGraph& to, const GraphNode& n) {
+  const auto& s = settings<formula::Threshold>(n);
+  const std::string x = to[n.in[0]];
+  to.set(n.out[0], to.add("Where", {to.add("LessOrEqual", {x, to.number(s.threshold)}),
+                                    to.number(s.replacement), x}));
 }
 void relu6(OnnxGraph& to, const GraphNode& n) {
   to.set(n.out[0], to.add("Clip", {to[n.in[0]], to.number(0), to.number(6)}));
@@ -216,6 +246,13 @@ constexpr OnnxOperator kOperators[] = {{"linear", linear},
                                        {"hardswish", same<kHardSwish>},
                                        {"leaky_relu", leaky_relu},
                                        {"elu", elu},
+                                       {"celu", celu},
+                                       {"softsign", same<kSoftsign>},
+                                       {"logsigmoid", logsigmoid},
+                                       {"hardshrink", hardshrink},
+                                       {"softshrink", softshrink},
+                                       {"tanhshrink", tanhshrink},
+                                       {"threshold", threshold},
                                        {"relu6", relu6},
                                        {"silu", silu},
                                        {"gelu", gelu},

@@ -273,16 +273,15 @@ std::string helpers(const TorchFacts& f, std::string_view data) {
 // Initializations in dptrain's order: layer by layer, after the whole model is built.
 std::string initialisations(const TorchFacts& f) {
   std::string out;
-  const auto add = [&](const Choice& init, const std::string& parameter) {
-    if (init)
-      out += type_of<InitialisationType>(init).torch(
-                 init.settings, fmt::format("model.get_parameter(\"{}\")", parameter)) +
-             "\n";
-  };
-  for (const LoweredLayer& l : f.layers) {
-    add(l.item->weight_init, l.name + ".weight");
-    add(l.item->bias_init, l.name + ".bias");
-  }
+  for (const LoweredLayer& l : f.layers)
+    for (const ValueId v : f.graph.parameters) {
+      const std::string& name = f.graph[v].name;
+      if (!name.starts_with(l.name + ".")) continue;
+      if (const Choice* init = l.item->init_of(std::string_view(name).substr(l.name.size() + 1)))
+        out += type_of<InitialisationType>(*init).torch(
+                   init->settings, fmt::format("model.get_parameter(\"{}\")", name)) +
+               "\n";
+    }
   return out;
 }
 

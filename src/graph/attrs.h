@@ -106,7 +106,8 @@ struct Resize {
   // upsample_nearest: PyTorch's scale_factor, from which source indices are computed; 0: use result
   // / input
   std::array<double, 2> scale{0, 0};
-  bool align_corners = false;  // upsample_bilinear
+  bool align_corners = false;  // upsample_bilinear, upsample_bicubic
+  bool exact = false;          // upsample_nearest: PyTorch's mode nearest-exact
 };
 struct BatchNorm {
   double eps = 1e-5;

@@ -62,7 +62,8 @@ constexpr Traits operator|(Trait a, Trait b) { return Traits(a) | Traits(b); }
 
 // The order of the result's dimensions in PyTorch's memory (graph/passes/torch_order.h).
 enum class TorchOrder {
-  by_layouts,         // Layouts::any: of_first; images: image; else row-major
+  by_layouts,  // Layouts::any: of_first; images: image; plain: row_major
+  row_major,
   of_first,           // that of the first input
   image,              // channels_last if the first input is, for [N, C, H, W]
   image_or_sequence,  // the same, and for [N, C, L]

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "graph/attrs.h"
+#include "graph/formulas/resample.h"
 
 namespace dpt {
 
@@ -48,19 +49,11 @@ inline Span1 piece(int64_t place, int64_t in, int64_t out) {
   return {place * in / out, ((place + 1) * in + out - 1) / out};
 }
 
-// For each of `out` elements, the index of the nearest one among `in`: floor(i * r), computed in
-// float32 as by PyTorch, with r = 1 / scale, or in / out for a scale of 0.
-inline std::vector<int64_t> nearest_sources(int64_t in, int64_t out, double scale) {
-  std::vector<int64_t> from(static_cast<size_t>(out));
-  const float ratio =
-      scale > 0 ? static_cast<float>(1 / scale) : static_cast<float>(in) / static_cast<float>(out);
-  for (int64_t i = 0; i < out; ++i) {
-    const int64_t near = out == in ? i
-                         : out == 2 * in
-                             ? i / 2
-                             : static_cast<int64_t>(std::floor(static_cast<float>(i) * ratio));
-    from[static_cast<size_t>(i)] = std::min(near, in - 1);
-  }
+// For each of `out` elements along extent `axis` (0: height), the index of the nearest among `in`.
+inline std::vector<int64_t> nearest_sources(int64_t in, int64_t out, const Resize& s, size_t axis) {
+  std::vector<int64_t> from;
+  const auto ratio = formula::linear_ratio<float>(in, out, s.scale[axis], false);
+  for (int64_t i = 0; i < out; ++i) from.push_back(formula::nearest_source(i, in, ratio, s.exact));
   return from;
 }
 

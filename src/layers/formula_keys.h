@@ -19,6 +19,8 @@ void add_parameters(Table& keys) {
   formula::each_parameter<F>([&](const auto& p) {
     if (p.flag)
       keys.optional(p.name, p.flag, p.text);
+    else if (p.bound.required)
+      keys.required(p.name, p.number, p.text);
     else
       keys.optional(p.name, p.number, p.text, rule_of(p.bound));
   });
@@ -30,6 +32,8 @@ void add_arguments(PythonCall& call, const F& values) {
   formula::each_parameter<F>([&](const auto& p) {
     if (p.flag)
       call.key(p.name, values.*p.flag, F{}.*p.flag);
+    else if (p.bound.required)
+      call.key(p.name, values.*p.number);
     else
       call.key(p.name, values.*p.number, F{}.*p.number);
   });

@@ -172,32 +172,33 @@ class ModelLowering {
             fmt::format("two parameters are named '{}'; give the layers different names", full));
         return kNoValue;
       }
-    complaining(
-        d_, item.weight_init.where, [&] { initialise(item.weight_init, "weight", item, before); },
-        use_of(name));
-    complaining(
-        d_, item.bias_init.where, [&] { initialise(item.bias_init, "bias", item, before); },
-        use_of(name));
+    initialise(item, name, before);
     if (layers_) layers_->push_back({.item = &item, .name = name, .in = in, .out = y});
     return y;
   }
 
-  // Sets the initialization of a parameter of the current layer, whose parameters start at index
-  // `before`.
-  void initialise(const Choice& init, std::string_view parameter, const ModelItem& item,
-                  size_t before) {
-    if (!init) return;
+  // Sets the initializations of the current layer's parameters, which start at index `before`.
+  void initialise(const ModelItem& item, const std::string& name, size_t before) {
     Graph& graph = g_.graph();
-    const std::string full = fmt::format("{}.{}", g_.scope(), parameter);
-    for (size_t i = before; i < graph.parameters.size(); ++i) {
-      Value& v = graph.values[static_cast<size_t>(graph.parameters[i])];
-      if (v.name != full) continue;
-      const auto& type = *static_cast<const InitialisationType*>(init.what);
-      v.reinitialise(type.make(init.settings, v.shape_in_files()));
-      return;
+    for (const auto& given : item.init) {
+      const Choice& init = given.second;
+      if (!init) continue;  // reported
+      const auto apply = [&] {
+        bool used = false;
+        for (size_t i = before; i < graph.parameters.size(); ++i) {
+          Value& v = graph.values[static_cast<size_t>(graph.parameters[i])];
+          if (item.init_of(std::string_view(v.name).substr(g_.scope().size() + 1)) != &init)
+            continue;
+          const auto& type = *static_cast<const InitialisationType*>(init.what);
+          v.reinitialise(type.make(init.settings, v.shape_in_files()));
+          used = true;
+        }
+        if (!used)
+          fail(Fault::spec, "this '{}' has no {} for '{}' to initialize", item.layer.what->name,
+               given.first, init.what->name);
+      };
+      complaining(d_, init.where, apply, use_of(name));
     }
-    fail(Fault::spec, "this '{}' has no {} for '{}' to initialize", item.layer.what->name,
-         parameter, init.what->name);
   }
 
   // A layer in a block appears once in the spec but may be used several times; errors say which

@@ -45,10 +45,8 @@ struct PadLayer {
     if (p.padding.size() != 1 && (p.padding.size() % 2 != 0 || p.padding.size() > 6))
       d.error(owner.at("padding"),
               fmt::format("'padding' must be one number, or 2, 4 or 6, not {}", p.padding.size()));
-    if (p.mode == "constant") return;
-    if (std::ranges::any_of(p.padding, [](int64_t side) { return side < 0; }))
-      d.error(owner.at("padding"), "'padding' must not be negative, except with mode constant");
-    if (p.value != 0) d.error(owner.at("value"), "'value' needs mode constant");
+    if (p.mode != "constant" && p.value != 0)
+      d.error(owner.at("value"), "'value' needs mode constant");
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
@@ -64,18 +62,28 @@ struct PadLayer {
            "pad: mode {} takes [N, channels, ...] with 1 to 3 more dimensions and pads behind the "
            "channels: {} numbers do not fit {}",
            mode, sides.size(), shape.str());
-    Pad s{.value = value};
+    // In PyTorch, mode circular repeats what negative numbers leave. The other modes that copy take
+    // elements of the whole input, also some that negative numbers remove.
+    const bool cuts_last = mode == "reflect" || mode == "replicate";
+    Pad s{.value = value}, cuts;
     for (int i = 0; i < dims; ++i) {
       const int dim = shape.rank() - 1 - i;
       const int64_t before = sides[static_cast<size_t>(2 * i)];
       const int64_t behind = sides[static_cast<size_t>(2 * i + 1)];
-      if (shape[dim] + std::min({before, behind, before + behind, int64_t{0}}) < 1)
+      const int64_t first_cut = cuts_last ? 0 : std::min(before, behind);
+      if (shape[dim] + std::min({first_cut, before + behind, int64_t{0}}) < 1)
         fail(Fault::spec, "pad: {} and {} cut off all of extent {} of {}", before, behind, dim,
              shape.str());
-      s.before[static_cast<size_t>(dim)] = before;
-      s.behind[static_cast<size_t>(dim)] = behind;
+      const auto at = static_cast<size_t>(dim);
+      cuts.before[at] = copies ? std::min<int64_t>(before, 0) : 0;
+      cuts.behind[at] = copies ? std::min<int64_t>(behind, 0) : 0;
+      s.before[at] = before - cuts.before[at];
+      s.behind[at] = behind - cuts.behind[at];
     }
-    return copies ? pad_inside(g, x, "pad", "mode", mode, s) : g.apply("pad", {x}, s);
+    if (!copies) return g.apply("pad", {x}, s);
+    const auto cut = [&](ValueId v) { return adds_nothing(cuts) ? v : g.apply("pad", {v}, cuts); };
+    if (cuts_last) return cut(pad_inside(g, x, "pad", "mode", mode, s));
+    return pad_inside(g, cut(x), "pad", "mode", mode, s);
   }
 
   std::string torch(const Shape& x) const {

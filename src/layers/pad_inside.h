@@ -35,24 +35,27 @@ inline void require_enough_inside(const Shape& shape, std::string_view layer, st
     }
 }
 
+// Whether `pad` leaves a value as it is.
+inline bool adds_nothing(const Pad& pad) {
+  const Pad none;
+  return pad.before == none.before && pad.behind == none.behind;
+}
+
 // Pads x as `pad` says; pad.mode is that of `word`. Throws Error{spec} if x has too few elements.
 inline ValueId pad_inside(GraphBuilder& g, ValueId x, std::string_view layer, std::string_view key,
                           std::string_view word, Pad pad) {
   pad.mode = pad_mode_of(word);
   require_enough_inside(g.shape(x), layer, key, word, pad);
-  const auto any = [](const Pad& by) {
-    const Pad none;
-    return by.before != none.before || by.behind != none.behind;
-  };
-  if (g.shape(x).rank() < 5) return any(pad) ? g.apply("pad_inside", {x}, pad) : x;
+  if (adds_nothing(pad)) return x;
+  if (g.shape(x).rank() < 5) return g.apply("pad_inside", {x}, pad);
   const Pad planes{.before = {0, 0, pad.before[3], pad.before[4]},
                    .behind = {0, 0, pad.behind[3], pad.behind[4]},
                    .mode = pad.mode};
   const Pad depth{
       .before = {0, 0, pad.before[2]}, .behind = {0, 0, pad.behind[2]}, .mode = pad.mode};
-  if (any(planes))
+  if (!adds_nothing(planes))
     x = on_planes(g, x, [&](ValueId v) { return g.apply("pad_inside", {v}, planes); });
-  if (!any(depth)) return x;
+  if (adds_nothing(depth)) return x;
   return along_depth(g, x, [&](ValueId v) { return g.apply("pad_inside", {v}, depth); });
 }
 

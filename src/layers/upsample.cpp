@@ -1,5 +1,5 @@
-// upsample: resizes by repeating the nearest pixel or by linear interpolation, [N, C, ...] ->
-// [N, C, size] with one to three spatial dimensions. Same as nn.Upsample.
+// upsample: resizes by repeating the nearest pixel or by linear or cubic interpolation, [N, C, ...]
+// -> [N, C, size] with one to three spatial dimensions. Same as nn.Upsample.
 #include <cmath>
 
 #include <fmt/ranges.h>
@@ -17,7 +17,8 @@ struct Upsample {
                                 "- upsample: {size: [32, 48], mode: nearest}\n"
                                 "- upsample: {scale_factor: [2, 3], mode: bilinear, "
                                 "align_corners: true}\n"
-                                "- upsample: {size: [8, 16, 16], mode: trilinear}"};
+                                "- upsample: {size: [8, 16, 16], mode: trilinear}\n"
+                                "- upsample: {size: 32, mode: bicubic}"};
 
   std::vector<double> scale_factor;
   Sizes size;
@@ -34,9 +35,11 @@ struct Upsample {
             "size", &Upsample::size,
             "output size: one number, or one per dimension; give either this or `scale_factor`",
             kSize)
-        .choice("mode", &Upsample::mode, {"nearest", "linear", "bilinear", "trilinear"},
-                "interpolation: linear for [N, C, L], bilinear for [N, C, H, W], trilinear for "
-                "[N, C, D, H, W], nearest for all")
+        .choice("mode", &Upsample::mode,
+                {"nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear"},
+                "interpolation: linear for [N, C, L], bilinear and bicubic for [N, C, H, W], "
+                "trilinear for [N, C, D, H, W], nearest and nearest-exact for all; nearest-exact "
+                "takes the pixel at the center")
         .optional("align_corners", &Upsample::align_corners,
                   "all modes but nearest: whether the first and last pixels stay where they are");
   }
@@ -44,9 +47,9 @@ struct Upsample {
   static void check(const Upsample& u, const Owner& owner, Diagnostics& d) {
     if (u.size.empty() == u.scale_factor.empty())
       d.error(owner.where, "upsample needs either 'scale_factor' or 'size'");
-    if (u.align_corners && u.mode == "nearest")
+    if (u.align_corners && u.nearest())
       d.error(owner.at("align_corners"),
-              "'align_corners' needs mode linear, bilinear or trilinear");
+              "'align_corners' needs mode linear, bilinear, bicubic or trilinear");
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
@@ -57,23 +60,26 @@ struct Upsample {
            shape.str());
     constexpr std::string_view kLinear[] = {"linear", "bilinear", "trilinear"};
     const std::string_view linear = kLinear[dims - 1];
-    if (mode != "nearest" && mode != linear)
+    if (!nearest() && mode != linear && (mode != "bicubic" || dims != 2))
       fail(Fault::spec, "upsample: mode {} does not take {}: use mode {}", mode, shape.str(),
            linear);
     const size_t given = std::max(size.size(), scale_factor.size());
     if (given != 1 && given != static_cast<size_t>(dims))
       fail(Fault::spec, "upsample: '{}' must be one number{} for {}, not {}",
            size.empty() ? "scale_factor" : "size", counts_text(dims), shape.str(), given);
-    const std::string_view op = mode == "nearest" ? "upsample_nearest" : "upsample_bilinear";
-    Resize plane{.extents = {1, 1}, .scale = {0, 0}, .align_corners = align_corners};
+    const std::string_view op = nearest()           ? "upsample_nearest"
+                                : mode == "bicubic" ? "upsample_bicubic"
+                                                    : "upsample_bilinear";
+    Resize plane{
+        .extents = {1, 1}, .align_corners = align_corners, .exact = mode == "nearest-exact"};
     for (int dim = std::max(2, dims); dim < shape.rank(); ++dim)
       resize(plane, static_cast<size_t>(dim - dims), shape, dim);
     if (dims == 2 && mode == "nearest") use_extents(plane, shape);
     if (dims < 3) return g.apply(op, {x}, plane);
     x = on_planes(g, x, [&](ValueId v) { return g.apply(op, {v}, plane); });
     Resize depth{.extents = {1, g.shape(x).tail(3).elements()},
-                 .scale = {0, 0},
-                 .align_corners = align_corners};
+                 .align_corners = align_corners,
+                 .exact = plane.exact};
     resize(depth, 0, shape, 2);
     return along_depth(g, x, [&](ValueId v) { return g.apply(op, {v}, depth); });
   }
@@ -90,6 +96,7 @@ struct Upsample {
   }
 
  private:
+  bool nearest() const { return mode.starts_with("nearest"); }
   // PyTorch (nearest_idx in ATen/native/UpSample.h) takes the nearest pixel of an image by the
   // extents, not by the factor, where they are equal or one is twice the other. In sequences and
   // volumes it does so in gradients only, which then are not those of its outputs.
@@ -128,7 +135,7 @@ struct Upsample {
 LayerType upsample() {
   return layer_type<Upsample>(
       "upsample",
-      "Resizes sequences, images or volumes by repeating elements or by linear interpolation.");
+      "Resizes sequences, images or volumes by repeating elements or by interpolation.");
 }
 
 }  // namespace dpt::layers

@@ -42,6 +42,9 @@ struct ScheduleType : RegistryEntry {
   std::string (*torch)(const std::any& settings, int64_t total);
   bool needs_metric = false;  // PyTorch's step() takes a metric, once per epoch
   bool own_rate = false;      // starts from its own learning rate, not the optimizer's
+  // For own_rate: the base learning rates of parameters in no group and of each of the spec's
+  // parameter_groups; one: of all parameters. Null: one.
+  std::vector<double> (*rates)(const std::any& settings) = nullptr;
 };
 
 std::span<const ScheduleType> schedule_table();  // generated from optim/meson.build

@@ -36,6 +36,13 @@ const ScheduleType* own_rate(const Spec& spec) {
   return type->own_rate ? type : nullptr;
 }
 
+// See ScheduleType::rates.
+std::vector<double> rates_of_schedule(const Spec& spec) {
+  const ScheduleType* schedule = own_rate(spec);
+  return schedule && schedule->rates ? schedule->rates(spec.schedule.schedule.settings)
+                                     : std::vector<double>{};
+}
+
 void check_rates(const Spec& spec, const OptimizerType& optimizer, Diagnostics& d) {
   const bool scales = spec.lr_scale.rule != "none";
   if (scales && reference_batch(spec) == 0)
@@ -56,6 +63,12 @@ void check_rates(const Spec& spec, const OptimizerType& optimizer, Diagnostics& 
             fmt::format("lr_scale has no effect: schedule '{0}' sets the learning rate by its own "
                         "max_lr; leave lr_scale out and scale max_lr",
                         schedule->name));
+  const size_t rates = rates_of_schedule(spec).size(), groups = spec.parameter_groups.size();
+  if (rates > 1 && rates != groups + 1)
+    d.error(spec.schedule.schedule.where,
+            fmt::format("'max_lr' has {}, but the spec has {}; write one number, or one for "
+                        "parameters in no group and one for each group",
+                        counted(rates, "number"), counted(groups, "parameter group")));
   for (const ParameterGroupSpec& group : spec.parameter_groups)
     if (group.lr)
       d.error(group.where, fmt::format("the 'lr' of this group has no effect: schedule '{}' sets "
@@ -174,8 +187,10 @@ ParameterGroups parameter_groups_of(const RunSettings& settings, const SessionBa
     named.check(optimizer.elementwise(given), d);
     alone = named.marked(optimizer.elementwise(given));
   }
+  const std::vector<double> own_rates = rates_of_schedule(spec);
+  const bool rate_each = own_rates.size() > 1;
   ParameterGroups out;
-  out.rates = {optimizer.lr(given) * factor};
+  out.rates = {rate_each ? own_rates[0] : optimizer.lr(given) * factor};
   out.of_parameter.assign(model.graph.parameters.size(), -1);
   for (size_t p = 0; p < entries.size(); ++p) {
     if (model.graph.gradients[p] == kNoValue) continue;
@@ -184,7 +199,10 @@ ParameterGroups parameter_groups_of(const RunSettings& settings, const SessionBa
                         model.graph[model.graph.parameters[p]].shape_in_files().rank() == 2;
     const std::any& own = matrix ? given : of_elements;
     const double own_decay = optimizer.weight_decay(own).value_or(0);
-    const double lr = (entry && entry->lr ? *entry->lr : optimizer.lr(own)) * factor;
+    const double lr =
+        rate_each
+            ? own_rates[entry ? static_cast<size_t>(entry - spec.parameter_groups.data()) + 1 : 0]
+            : (entry && entry->lr ? *entry->lr : optimizer.lr(own)) * factor;
     const double decay = undecayed[p] ? 0
                          : entry      ? entry->weight_decay.value_or(own_decay)
                                       : own_decay;

@@ -22,20 +22,27 @@ bool is_word(std::string_view s, bool dots) {
 
 // The keys of `init`. The values are decoded later, with the registries.
 struct InitKeys {
-  const Node* weight = nullptr;
-  const Node* bias = nullptr;
+  std::vector<std::pair<std::string_view, const Node*>> given;
 
   static KeyTable<InitKeys> keys() {
-    const KeyDoc one{.kind = "an initialization", .registry = "initialisations"};
-    return KeyTable<InitKeys>()
-        .optional_section(
-            "weight", "initialization of the weight",
-            [](InitKeys& i, const Node& n, Diagnostics&) { i.weight = &n; }, one)
-        .usage("", "init: {weight: xavier_uniform}")
-        .optional_section(
-            "bias", "initialization of the bias",
-            [](InitKeys& i, const Node& n, Diagnostics&) { i.bias = &n; }, one)
-        .usage("", "init: {bias: zeros}");
+    KeyTable<InitKeys> out;
+    const auto add = [&](size_t i, std::string_view doc, std::string_view example) {
+      out.optional_section(kInitKeys[i], doc,
+                           [name = kInitKeys[i]](InitKeys& keys, const Node& n, Diagnostics&) {
+                             keys.given.emplace_back(name, &n);
+                           },
+                           {.kind = "an initialization", .registry = "initialisations"})
+          .usage("", example);
+    };
+    add(0, "initialization of the weight, or of all weights of the layer",
+        "init: {weight: xavier_uniform}");
+    add(1, "initialization of the bias, or of all biases of the layer", "init: {bias: zeros}");
+    add(2, "initialization of this parameter of multihead_attention, instead of `weight`",
+        "init: {in_proj_weight: {normal: 0.02}}");
+    add(3, "the same, instead of `bias`", "init: {in_proj_bias: {normal: 0.02}}");
+    add(4, "the same, instead of `weight`", "init: {out_proj.weight: {normal: 0.005}}");
+    add(5, "the same, instead of `bias`", "init: {out_proj.bias: {normal: 0.02}}");
+    return out;
   }
 };
 
@@ -74,7 +81,7 @@ struct Beside {
             "after the whole model is initialized, as calls of torch.nn.init do; none: "
             "PyTorch's default",
             [](Beside& b, const Node& n, Diagnostics&) { b.init = &n; },
-            {.kind = "an initialization, or a map of weight and bias",
+            {.kind = "an initialization, or a map of parameters",
              .keys = InitKeys::keys().describe(),
              .main = true})
         .usage("torch.nn.init", "{linear: 200, init: xavier_uniform}")
@@ -277,23 +284,27 @@ ModelItem ModelReader::read_item(const Node& n) {
   return out;
 }
 
-// `init: zeros` and `init: {normal: 0.02}` apply to the weight only; {weight: ..., bias: ...} to
-// each.
+// `init: zeros` and `init: {normal: 0.02}` apply to weights only; {weight: ..., bias: ...} to each.
 void ModelReader::read_init(const Node& n, ModelItem& out) {
   if (out.kind != ModelItem::Kind::layer) {
     d_.error(n.where, "'init' applies to a single layer; set it on the layers inside");
     return;
   }
-  const auto read = [&](const Node* of) {
-    return of ? read_choice("initialization", *of, registries_.initialisations, d_) : Choice{};
-  };
-  if (!n.find("weight") && !n.find("bias")) {
-    out.weight_init = read(&n);
-    return;
-  }
-  const InitKeys keys = InitKeys::keys().decode(n, {"'init'", n.where}, d_);
-  out.weight_init = read(keys.weight);
-  out.bias_init = read(keys.bias);
+  InitKeys keys{.given = {{"weight", &n}}};
+  if (std::ranges::any_of(kInitKeys, [&](std::string_view key) { return n.find(key); }))
+    keys = InitKeys::keys().decode(n, {"'init'", n.where}, d_);
+  for (const auto& [parameter, by] : keys.given)
+    out.init.emplace_back(parameter,
+                          read_choice("initialization", *by, registries_.initialisations, d_));
+}
+
+const Choice* ModelItem::init_of(std::string_view parameter) const {
+  const Choice* out = nullptr;
+  for (const auto& [key, by] : init)
+    if (key == parameter ||
+        (!out && (key == "weight" || key == "bias") && parameter.ends_with(key)))
+      out = &by;
+  return out;
 }
 
 // The map's entry that names the layer. Reports the other entries that are not keys beside it.

@@ -15,6 +15,10 @@ namespace dpt {
 inline constexpr size_t kDeepestBlocks = 32;    // nesting depth of blocks
 inline constexpr size_t kMostParameters = 256;  // per block
 
+// The keys of `init`.
+inline constexpr std::string_view kInitKeys[] = {
+    "weight", "bias", "in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"};
+
 // The keys that may appear beside the name of a layer, block or residual.
 std::vector<KeyDoc> item_keys();
 // The keys of `residual:`, and of a block under `blocks:`.

@@ -304,8 +304,11 @@ class Override {
   // applies to the weight.
   void set_init(Node& n, size_t i) {
     static const ChoiceLocation location{.path = {}, .registry = "initialisations", .siblings = {}};
-    const auto is_parameter = [](std::string_view s) { return s == "weight" || s == "bias"; };
-    const bool by_parameter = n.find("weight") || n.find("bias");
+    const auto is_parameter = [](std::string_view s) {
+      return std::ranges::find(kInitKeys, s) != std::end(kInitKeys);
+    };
+    const bool by_parameter =
+        std::ranges::any_of(kInitKeys, [&](std::string_view key) { return n.find(key); });
     if (!is_parameter(steps_[i].name) && !by_parameter) return set_choice(n, i, location);
     if (!is_parameter(steps_[i].name)) {
       if (Node* weight = n.find("weight")) return set_choice(*weight, i, location);

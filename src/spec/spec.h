@@ -31,11 +31,16 @@ struct ModelItem {
   bool has_shortcut = false;
   std::string name;                        // empty: its index in the list, as in nn.Sequential
   std::vector<Located<std::string>> from;  // empty: the previous entry
-  Choice weight_init, bias_init;           // kind layer; empty: PyTorch's default
-  bool freeze = false;                     // none of its parameters are trained
-  std::optional<int64_t> device;           // empty: the device of the previous entry
+  // kind layer: the keys of `init`, which name parameters; others have PyTorch's default
+  std::vector<std::pair<std::string_view, Choice>> init;
+  bool freeze = false;            // none of its parameters are trained
+  std::optional<int64_t> device;  // empty: the device of the previous entry
   bool checkpoint = false;  // recompute activations in the backward pass (activation checkpointing)
   Span where;
+
+  // The initialization of a parameter of the layer, "weight" or "out_proj.weight"; null: PyTorch's
+  // default. The keys `weight` and `bias` are for all parameters whose name ends so.
+  const Choice* init_of(std::string_view parameter) const;
 };
 
 // Samples that are not trained on, to choose weights and settings by: a random part of the training

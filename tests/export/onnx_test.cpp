@@ -62,11 +62,13 @@ TEST_CASE("ONNX models of the other layers") {
       {DType::i32, {5}});
   const std::string others = model_text(
       "[{conv2d: {out_channels: 8, kernel_size: 3, padding: 1, padding_mode: reflect}}, "
-      "{pad: {padding: [1, 2], mode: circular}}, {pixel_shuffle: 2}, mish, hardtanh, "
+      "{pad: {padding: [1, 2], mode: circular}}, {pixel_shuffle: 2}, {pixel_unshuffle: 2}, "
+      "{pixel_shuffle: 2}, mish, hardtanh, "
       "{upsample: {size: [3, 4], mode: bilinear}}, {adaptive_max_pool2d: [2, 4]}, "
       "{adaptive_max_pool2d: 1}, {reshape: [2, 1]}, {permute: [2, 1]}, {linear: 4, name: a}, "
       "{rms_norm: , name: b}, {multiply: , from: [a, b]}, hardsigmoid, glu, "
-      "{max_pool1d: 1}, {avg_pool1d: 1}]",
+      "{max_pool1d: 1}, {avg_pool1d: 1}, celu, softsign, logsigmoid, hardshrink, softshrink, "
+      "tanhshrink, {threshold: {threshold: -1, value: 2}}]",
       {DType::f32, {2, 4, 3}});
   check_golden(images + "\n" + sequences + "\n" + others, "export/golden/onnx.txt");
 }
@@ -151,13 +153,14 @@ TEST_CASE("every operator of an evaluation has a translation to ONNX") {
       missing += std::string(op.name) + "\n";
   // Losses; what only training, reduced precision or several devices need; what passes of a back
   // end make of other operators.
-  CHECK(missing ==
-        "dropout\nmax_pool_bytes\ncosine_embedding_loss\ncross_entropy\nctc_loss\ndice_loss\n"
-        "gaussian_nll_loss\nmulti_margin_loss\nnll_loss\nmse_loss\nl1_loss\nsmooth_l1_loss\n"
-        "huber_loss\nbce_loss\nbce_with_logits_loss\nkl_div\npoisson_nll_loss\n"
-        "soft_margin_loss\nmultilabel_soft_margin_loss\nhinge_embedding_loss\n"
-        "sigmoid_focal_loss\ntriplet_margin_loss\ncast\nscale_gradient\ncopy\nmasked\n"
-        "masked_channels\nmatmul\n");
+  CHECK(
+      missing ==
+      "dropout\nmax_pool_bytes\ncosine_embedding_loss\ncross_entropy\nctc_loss\ndice_loss\n"
+      "gaussian_nll_loss\nmulti_margin_loss\nnll_loss\nmse_loss\nl1_loss\nsmooth_l1_loss\n"
+      "huber_loss\nbce_loss\nbce_with_logits_loss\nkl_div\npoisson_nll_loss\n"
+      "soft_margin_loss\nmultilabel_soft_margin_loss\nhinge_embedding_loss\n"
+      "sigmoid_focal_loss\nmargin_ranking_loss\ntriplet_margin_loss\ncast\nscale_gradient\nscale\n"
+      "copy\nmasked\nmasked_channels\nmatmul\n");
 }
 
 }  // namespace dpt

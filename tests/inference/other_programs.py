@@ -91,8 +91,11 @@ LAYERS = {
     "gates": ([6], "[{linear: 8}, mish, {linear: 8}, hardtanh, {hardtanh: {min_val: -2, max_val: 3}}, {linear: 8}, "
               "hardsigmoid, {linear: 8, name: a}, {linear: 8, name: b}, {multiply: null, from: [a, b, a]}, glu, rms_norm, "
               "{rms_norm: {eps: 0.1, elementwise_affine: false}}]"),
+    "shrinks": ([6], "[{linear: 8}, celu, {celu: 0.5}, softsign, {linear: 8}, {celu: -2}, logsigmoid, hardshrink, "
+                "{linear: 8}, {hardshrink: 0.2}, softshrink, {linear: 8}, {softshrink: 0.1}, {linear: 8}, tanhshrink, "
+                "{threshold: {threshold: -0.1, value: 0.3}}]"),
     "moves": ([4, 6, 5], "[{permute: [2, 3, 1]}, {reshape: [3, -1]}, {rms_norm: {normalized_shape: [3, 40]}}, "
-              "{reshape: [4, 6, 5]}, {pixel_shuffle: 2}, {glu: {dim: 2}}]"),
+              "{reshape: [4, 6, 5]}, {pixel_shuffle: 2}, {pixel_unshuffle: 2}, {glu: {dim: 2}}]"),
     "pools of sequences": ([3, 23], "[{max_pool1d: {kernel_size: 3, stride: 2, padding: 1, ceil_mode: true}}, "
                            "{avg_pool1d: {kernel_size: 2, stride: 1, padding: 1}}, {adaptive_max_pool1d: 8}, "
                            "{adaptive_avg_pool1d: 5}, {dropout2d: 0.5}]"),
@@ -100,10 +103,14 @@ LAYERS = {
                            "{size: [10, 9]}}, {adaptive_max_pool2d: [5, 3]}, {dropout2d: 0.5}, {adaptive_max_pool2d: 1}]"),
     "interpolation": ([2, 5, 7], "[{upsample: {scale_factor: 2, mode: bilinear}}, {upsample: {size: [7, 9], mode: "
                       "bilinear, align_corners: true}}, {upsample: {scale_factor: [1.7, 2.3], mode: bilinear}}]"),
+    "center and cubic": ([2, 5, 7], "[{upsample: {scale_factor: 1.7, mode: nearest-exact}}, {upsample: {size: [7, 12], "
+                         "mode: bicubic}}, {upsample: {scale_factor: [1.7, 0.6], mode: bicubic}}, {upsample: {size: 9, "
+                         "mode: bicubic, align_corners: true}}]"),
     "interpolation of sequences": ([2, 5], "[{upsample: {scale_factor: 2.5, mode: linear}}]"),
     "copied padding": ([3, 6, 7], "[{conv2d: {out_channels: 4, kernel_size: 3, padding: [2, 1], padding_mode: reflect}}, "
                        "{conv2d: {out_channels: 4, kernel_size: 4, padding: same, padding_mode: circular}}, {pad: "
-                       "{padding: [1, 0, 2, 3], mode: replicate}}, {pad: {padding: [1, 2], mode: circular}}]"),
+                       "{padding: [1, 0, 2, 3], mode: replicate}}, {pad: {padding: [1, 2], mode: circular}}, {pad: "
+                       "{padding: [-1, 1], mode: circular}}, {pad: {padding: [2, -1], mode: replicate}}]"),
     "volumes": ([2, 5, 6, 7], "[{conv3d: {out_channels: 4, kernel_size: [2, 3, 3], stride: [2, 1, 1], padding: 1, "
                 "padding_mode: reflect}}, batch_norm3d, relu, {max_pool3d: {kernel_size: 2, stride: 1, padding: 1}}, "
                 "{conv_transpose3d: {out_channels: 6, kernel_size: [3, 2, 2], stride: 2, padding: [1, 0, 1], groups: "

@@ -99,7 +99,7 @@ TEST_CASE("layers give torch's numbers and gradients") {
     check_layer(c);
     ++checked;
   }
-  CHECK(checked == 154);  // of 156
+  CHECK(checked == 194);  // of 196
 }
 
 }  // namespace dpt

@@ -21,7 +21,7 @@ std::optional<Init> init_of(const std::string& model) {
 std::string torch(const std::string& init) {
   ModelText text("model: [{linear: 3, init: " + init + "}]");
   REQUIRE_MESSAGE(text.diagnostics.ok(), text.diagnostics.render());
-  const Choice& chosen = text.spec.model.at(0).weight_init;
+  const Choice& chosen = *text.spec.model.at(0).init_of("weight");
   return static_cast<const InitialisationType*>(chosen.what)->torch(chosen.settings, "w");
 }
 
@@ -42,6 +42,21 @@ TEST_CASE("a layer's own parameters start anew, all of a repeat, and no others")
   CHECK(cut.b == 0.5);
   CHECK(cut.low == -2);
   CHECK(cut.high == 3);
+}
+
+TEST_CASE("keys of `init` name the parameters of attention") {
+  ModelText text(
+      "model: [{multihead_attention: {num_heads: 2}, init: {weight: ones, out_proj.weight: zeros, "
+      "bias: {constant: 2}}}]");
+  const Graph graph =
+      build_graph(text.spec, {.input = real({2, 3, 6}), .loss = false, .differentiate = false},
+                  text.diagnostics);
+  REQUIRE_MESSAGE(text.diagnostics.ok(), text.diagnostics.render());
+  std::vector<double> starts;
+  for (const ValueId v : graph.parameters) starts.push_back(graph[v].origin->reinit->a);
+  CHECK(starts == std::vector<double>{1, 2, 0, 2});
+  CHECK(complaint_about("{linear: 3, init: {out_proj.weight: ones}}") ==
+        "error: this 'linear' has no out_proj.weight for 'ones' to initialize");
 }
 
 TEST_CASE("as statements of PyTorch") {
@@ -76,7 +91,8 @@ TEST_CASE("what can't be") {
         "error: [a, b] holds 0.1 % of this normal distribution, and must hold more than 30 %; "
         "change a and b, or use uniform");
   CHECK(complaint_about("{linear: 3, init: {weight: zeros, gain: 3}}") ==
-        "error: unknown key 'gain' in 'init'; known: weight, bias");
+        "error: unknown key 'gain' in 'init'; known: weight, bias, in_proj_weight, in_proj_bias, "
+        "out_proj.weight, out_proj.bias");
   CHECK(complaint_about("{linear: 3, init: orthogonal}") ==
         "error: unknown initialization 'orthogonal'; known: uniform, normal, trunc_normal, "
         "constant, zeros, ones, xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal");

@@ -48,6 +48,17 @@ TEST_CASE("upsample interpolates") {
         "nn.Upsample(scale_factor=2.0, mode=\"bilinear\", align_corners=True)");
 }
 
+TEST_CASE("upsample takes the pixel at the center, or cubic interpolation") {
+  CHECK(lowered("model: [{upsample: {size: 7, mode: nearest-exact}}]", real({2, 3, 4})) ==
+        "0.upsample_nearest f32[2, 3, 7] = upsample_nearest(input)\n");
+  CHECK(lowered("model: [{upsample: {size: 7, mode: bicubic}}]", real({2, 3, 4, 5})) ==
+        "0.upsample_bicubic f32[2, 3, 7, 7] = upsample_bicubic(input)\n");
+  CHECK(torch_layer("model: [{upsample: {size: 7, mode: bicubic, align_corners: true}}]",
+                    {2, 3, 4, 5}) == "nn.Upsample(size=7, mode=\"bicubic\", align_corners=True)");
+  CHECK(complaint(lowered("model: [{upsample: {size: 7, mode: bicubic}}]", real({2, 3, 4}))) ==
+        "error: upsample: mode bicubic does not take [2, 3, 4]: use mode linear");
+}
+
 TEST_CASE("upsample's modes are those of the number of extents") {
   CHECK(complaint(lowered("model: [{upsample: {size: 7, mode: bilinear}}]", real({2, 3, 4}))) ==
         "error: upsample: mode bilinear does not take [2, 3, 4]: use mode linear");
@@ -58,7 +69,7 @@ TEST_CASE("upsample's modes are those of the number of extents") {
       "error: upsample: mode bilinear does not take [2, 3, 4, 5, 6]: use mode trilinear");
   CHECK(
       complaint(lowered("model: [{upsample: {size: 7, align_corners: true}}]", real({2, 3, 4}))) ==
-      "error: 'align_corners' needs mode linear, bilinear or trilinear");
+      "error: 'align_corners' needs mode linear, bilinear, bicubic or trilinear");
 }
 
 }  // namespace dpt

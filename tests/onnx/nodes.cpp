@@ -64,6 +64,12 @@ Results swish(const Case& c) {
   return layer_of_one(c, "silu", "{}");
 }
 
+Results shrink(const Case& c) {
+  const double lambd = c.number("lambd", 0.5), bias = c.number("bias", 0);
+  if (bias != 0 && bias != lambd) throw Inexpressible{"softshrink has one number"};
+  return layer_of_one(c, bias == 0 ? "hardshrink" : "softshrink", text(lambd));
+}
+
 Results softmax(const Case& c, std::string_view name) {
   const auto [extents, axis] = off_the_batch(c.inputs[0].extents, axis_of(c, -1));
   Net net;
@@ -294,6 +300,13 @@ const std::map<std::string, Runner, std::less<>> kRunners = {
     {"Swish", swish},
     {"Sigmoid", [](const Case& c) { return layer_of_one(c, "sigmoid", "{}"); }},
     {"Tanh", [](const Case& c) { return layer_of_one(c, "tanh", "{}"); }},
+    {"Softsign", [](const Case& c) { return layer_of_one(c, "softsign", "{}"); }},
+    {"Celu", [](const Case& c) { return layer_of_one(c, "celu", alpha(c, 1)); }},
+    {"Shrink", shrink},
+    {"ThresholdedRelu",
+     [](const Case& c) {
+       return layer_of_one(c, "threshold", fmt::format("{{threshold: {}, value: 0}}", alpha(c, 1)));
+     }},
     {"Softplus", [](const Case& c) { return layer_of_one(c, "softplus", "{}"); }},
     {"HardSwish", [](const Case& c) { return layer_of_one(c, "hardswish", "{}"); }},
     {"Softmax", [](const Case& c) { return softmax(c, "softmax"); }},

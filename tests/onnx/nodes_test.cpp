@@ -68,7 +68,7 @@ TEST_CASE("the committed ONNX node cases") {
   std::string reasons;
   for (const auto& [reason, names] : tally.inexpressible)
     reasons += fmt::format("{} {}\n", names.size(), reason);
-  CHECK(tally.passed == 236);
+  CHECK(tally.passed == 244);
   CHECK(reasons ==
         "2 a mask of numpy's generator that the case does not give\n"
         "2 a sequence, not a tensor\n"
@@ -76,8 +76,10 @@ TEST_CASE("the committed ONNX node cases") {
         "1 add takes several values: write from: [a, b]\n"
         "1 add: [3, 4, 5] and [5] are not the same shape\n"
         "2 avg_pool has no dilation\n"
+        "1 bfloat16 elements\n"
         "1 embedding counts rows from the front, as torch does\n"
         "2 embedding looks up whole rows of a table\n"
+        "1 float16 elements\n"
         "1 int16 elements\n"
         "3 int32 elements\n"
         "2 int8 elements\n"
@@ -102,7 +104,7 @@ TEST_CASE("every ONNX node case") {
     not_said += names.size();
   }
   std::printf("%d cases agree, %zu cannot be said in dptrain\n", tally.passed, not_said);
-  CHECK(tally.passed >= 243);  // onnx 1.23; fewer: what was collected is not what is meant
+  CHECK(tally.passed >= 251);  // onnx 1.23; fewer: what was collected is not what is meant
 }
 
 TEST_CASE("every layer, loss and optimizer has an ONNX case, or ONNX has no such operator") {
@@ -120,7 +122,9 @@ TEST_CASE("every layer, loss and optimizer has an ONNX case, or ONNX has no such
       "soft_margin_loss",
       "multilabel_soft_margin_loss",
       "hinge_embedding_loss",
+      "margin_ranking_loss",
       "multi_margin_loss",
+      "multilabel_margin_loss",
       "gaussian_nll_loss",
       "cosine_embedding_loss",
       "triplet_margin_loss",
@@ -138,11 +142,14 @@ TEST_CASE("every layer, loss and optimizer has an ONNX case, or ONNX has no such
       "mish",
       "hardtanh",
       "hardsigmoid",
+      "logsigmoid",
+      "tanhshrink",
       "glu",
       "multiply",
       "permute",
       "reshape",
       "pixel_shuffle",
+      "pixel_unshuffle",
       "adaptive_avg_pool1d",
       "adaptive_max_pool1d",
       "adaptive_max_pool2d",

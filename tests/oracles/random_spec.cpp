@@ -250,11 +250,31 @@ class SpecMaker : private RandomNumbers {
                           chance(70), chance(70), chance(80) ? "0.2" : "null"));
           break;
         default:
-          out.push_back(one_of(
-              {"relu: {}", "leaky_relu: 0.1", "elu: 0.7", "selu: {}", "gelu: {}", "gelu: tanh",
-               "silu: {}", "sigmoid: {}", "tanh: {}", "softplus: 2", "hardswish: {}", "mish: {}",
-               "hardtanh: {max_val: 2}", "hardsigmoid: {}", "rms_norm: {}", "identity: {}",
-               fmt::format("softmax: {}", extents_), fmt::format("log_softmax: {}", extents_)}));
+          out.push_back(one_of({"relu: {}",
+                                "leaky_relu: 0.1",
+                                "elu: 0.7",
+                                "selu: {}",
+                                "gelu: {}",
+                                "gelu: tanh",
+                                "silu: {}",
+                                "sigmoid: {}",
+                                "tanh: {}",
+                                "softplus: 2",
+                                "hardswish: {}",
+                                "mish: {}",
+                                "hardtanh: {max_val: 2}",
+                                "hardsigmoid: {}",
+                                "celu: 0.5",
+                                "softsign: {}",
+                                "logsigmoid: {}",
+                                "hardshrink: 0.1",
+                                "softshrink: 0.1",
+                                "tanhshrink: {}",
+                                "threshold: {threshold: -1, value: 0.5}",
+                                "rms_norm: {}",
+                                "identity: {}",
+                                fmt::format("softmax: {}", extents_),
+                                fmt::format("log_softmax: {}", extents_)}));
       }
     return out;
   }
@@ -294,7 +314,7 @@ class SpecMaker : private RandomNumbers {
       const int64_t n = classes_ > 0 ? classes_ : values_;
       model.push_back(linear(n));
       if (classes_ > 0) more_data_ += "  target_transforms: [one_hot]\n";
-      switch (between(0, classes_ > 0 ? 12 : 3)) {  // the last ones want targets of 0 and 1
+      switch (between(0, classes_ > 0 ? 13 : 3)) {  // the last ones want targets of 0 and 1
         case 0:
           loss_ = "mse_loss: {" + reduction + "}";
           break;
@@ -333,6 +353,11 @@ class SpecMaker : private RandomNumbers {
           break;
         case 11:
           loss_ = "sigmoid_dice_loss: {" + reduction + "}";
+          break;
+        case 12:
+          model.push_back(linear(2 * n));
+          model.push_back(fmt::format("reshape: [2, {}]", n));
+          loss_ = "margin_ranking_loss: {" + reduction + maybe(50, ", margin: 0.5") + "}";
           break;
         default:
           model.emplace_back("log_softmax");

@@ -147,7 +147,7 @@ TEST_CASE("what `init` asks for is drawn as torch.nn.init draws it, after the wh
     CHECK(hash.hex() == at(c, "sha256").text);
     ++checked;
   }
-  CHECK(checked == 54);
+  CHECK(checked == 62);
 }
 
 TEST_CASE("orders of samples are PyTorch's, behind a model and on ranks") {

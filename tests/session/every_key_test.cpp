@@ -136,14 +136,15 @@ TEST_CASE("an infinity is refused by every key that does not ask for one") {
       const bool list = k.type == KeyKind::numbers;
       if (k.type != KeyKind::number && !list) continue;
       for (const char* value : {".inf", "-.inf", "[.inf, .inf]"}) {
-        if ((value[0] == '[') != list) continue;
+        if ((value[0] == '[') != list || (k.range.infinite && value[0] == '.')) continue;
         CAPTURE(p.title);
         CAPTURE(k.name);
         CHECK(about(complaints_about(*p.word, k.name, value), k.name));
       }
       if (k.range.infinite) infinite.insert(std::string(k.name));
     }
-  CHECK(infinite.empty());  // only clip_grad_norm's, which is no word
+  // triplet_margin_loss's; clip_grad_norm's is no word.
+  CHECK(infinite == std::set<std::string>{"p"});
 }
 
 TEST_CASE("null unsets a key that may be left out; an empty value is refused where one is needed") {

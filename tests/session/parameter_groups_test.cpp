@@ -151,6 +151,21 @@ TEST_CASE("lr_scale multiplies all rates") {
   CHECK(text("lr_scale={sqrt: 2}") == "learning rate: 0.2 = 0.1 * sqrt(8/2) (lr_scale: sqrt)\n");
 }
 
+TEST_CASE("one_cycle has a largest rate for each group") {
+  const std::vector<std::string> how = {"parameter_groups={match: fc, weight_decay: 0.1}",
+                                        "schedule={one_cycle: [0.2, 0.05]}"};
+  const auto s = session_of(kNet, how);
+  CHECK(s->parameter_groups.rates == std::vector<double>{0.2, 0.05});
+  for (size_t p = 0; p < s->model.graph.parameters.size(); ++p) {
+    const auto group = static_cast<size_t>(s->parameter_groups.of_parameter[p]);
+    const bool fc = s->model.graph[s->model.graph.parameters[p]].name.starts_with("fc.");
+    CHECK(s->parameter_groups.groups[group].rate == (fc ? 1 : 0));
+  }
+  CHECK(complaint({"schedule={one_cycle: [0.2, 0.05]}"}) ==
+        "error: 'max_lr' has 2 numbers, but the spec has 0 parameter groups; write one number, or "
+        "one for parameters in no group and one for each group");
+}
+
 TEST_CASE("the header names groups, frozen tensors and the scaled rate") {
   const Ran ran = run_spec(
       kNet, {"no_decay=[bias, norm]", "freeze=[lin1.bias]", "lr_scale={linear: 16}", "steps=1"});

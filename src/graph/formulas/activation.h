@@ -27,9 +27,9 @@ struct ActivationRow {
   // Each element of the result, or of the gradient, is an element of the input or 0.
   bool selects = false, gradient_selects = false;
   bool full_on_cuda = false;  // CUDA's autocast computes it in f32
-  // Inputs of tests, and results that the gradient is tested with. Tests keep a distance from
-  // points where the derivative jumps.
-  double low = -4, high = 4, result_low = low, result_high = high;
+  bool row_major = false;     // PyTorch's result is row-major, whatever the order of the input
+  // Inputs of tests, which keep a distance from points where the derivative jumps.
+  double low = -4, high = 4;
   double kinks[2] = {1e9, 1e9};
 };
 

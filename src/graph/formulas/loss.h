@@ -47,6 +47,7 @@ struct PointwiseLossRow {
   bool batchmean = false;                   // another reduction: the sum over the samples
   bool weight = false, pos_weight = false;  // keys: weights of elements, and of positive targets
   ReductionPlace reduction = ReductionPlace::first;
+  bool pairs = false;  // x is the difference of the two halves of an output [N, 2, ...]
 };
 
 // Outputs and targets of a test, and parameters in the order of kParameters. Tests keep outputs

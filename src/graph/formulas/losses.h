@@ -8,6 +8,7 @@
 #include "graph/formulas/losses/huber.h"
 #include "graph/formulas/losses/kl_div.h"
 #include "graph/formulas/losses/l1.h"
+#include "graph/formulas/losses/margin_ranking.h"
 #include "graph/formulas/losses/mse.h"
 #include "graph/formulas/losses/multilabel_soft_margin.h"
 #include "graph/formulas/losses/poisson_nll.h"
@@ -17,8 +18,9 @@
 
 namespace dpt::formula {
 
-using PointwiseLosses = FormulaList<Mse, L1, SmoothL1, Huber, Bce, BceWithLogits, KlDiv, PoissonNll,
-                                    SoftMargin, MultilabelSoftMargin, HingeEmbedding, SigmoidFocal>;
+using PointwiseLosses =
+    FormulaList<Mse, L1, SmoothL1, Huber, Bce, BceWithLogits, KlDiv, PoissonNll, SoftMargin,
+                MultilabelSoftMargin, HingeEmbedding, SigmoidFocal, MarginRanking>;
 
 template <class F>
 inline constexpr int kLossOf = index_in<F>(PointwiseLosses{});

@@ -29,8 +29,10 @@ struct Bound {
   // Another condition, and what it requires: "must be even".
   const char* text = nullptr;
   bool (*holds)(const double& value) = nullptr;
+  bool required = false;  // PyTorch has no default
 };
-inline constexpr Bound kAboveZero{.positive = true}, kFromZero{.not_negative = true};
+inline constexpr Bound kAboveZero{.positive = true}, kFromZero{.not_negative = true},
+    kRequired{.required = true};
 
 // A number or a flag.
 template <class F>

@@ -1,11 +1,24 @@
 // Where elements of padded and resized images come from, as in PyTorch.
 #pragma once
 
+#include <math.h>
 #include <stdint.h>
 
 #include "graph/formulas/formulas.h"
 
 namespace dpt::formula {
+
+// The element of x[0] ... x[in - 1] that mode nearest, or nearest-exact, puts at index i, in float
+// as PyTorch's loops for AVX2, which fuse the product and the difference. ratio: see linear_ratio.
+DPT_FORMULA int64_t nearest_source(int64_t i, int64_t in, float ratio, bool exact) {
+  float at = static_cast<float>(i) * ratio;
+  if (exact) {
+    at = static_cast<float>((static_cast<double>(i) + 0.5) * static_cast<double>(ratio) - 0.5);
+    at = (at < 0 ? 0 : at) + 0.5F;
+  }
+  const auto near = static_cast<int64_t>(::floorf(at));
+  return near < in - 1 ? near : in - 1;
+}
 
 // Linear interpolation of an element between x[low] and x[high], with this weight of x[high].
 template <class T>
@@ -34,6 +47,47 @@ DPT_FORMULA Blend<T> linear_blend(int64_t i, int64_t in, int64_t out, T ratio, b
   T weight = at - static_cast<T>(low);
   if (weight > T(1)) weight = T(1);
   return {low, low < in - 1 ? low + 1 : low, weight};
+}
+
+// The elements of which an interpolated one is the sum, with these weights.
+template <int kTaps>
+struct Taps {
+  int64_t at[kTaps];
+  double weight[kTaps];
+};
+
+// Cubic convolution (Keys, 1981) with the factor of PyTorch, at a distance of at most 1, or of 1
+// to 2.
+DPT_FORMULA double cubic_near(double d) {
+  constexpr double kFactor = -0.75;
+  return ((kFactor + 2) * d - (kFactor + 3)) * d * d + 1;
+}
+DPT_FORMULA double cubic_far(double d) {
+  constexpr double kFactor = -0.75;
+  return ((kFactor * d - 5 * kFactor) * d + 8 * kFactor) * d - 4 * kFactor;
+}
+
+// Those of output element i by linear (kTaps: 2) or cubic (4) interpolation.
+template <int kTaps, class T>
+DPT_FORMULA Taps<kTaps> taps_of(int64_t i, int64_t in, int64_t out, T ratio, bool align_corners) {
+  if constexpr (kTaps == 2) {
+    const Blend<T> b = linear_blend(i, in, out, ratio, align_corners);
+    const auto high = static_cast<double>(b.weight);
+    return {{b.low, b.high}, {1 - high, high}};
+  } else {
+    const T at =
+        align_corners ? ratio * static_cast<T>(i) : ratio * (static_cast<T>(i) + T(0.5)) - T(0.5);
+    const auto below = static_cast<int64_t>(::floor(static_cast<double>(at)));
+    const int64_t low = below < in - 1 ? below : in - 1;
+    double d = static_cast<double>(at - static_cast<T>(low));
+    if (d > 1) d = 1;
+    Taps<kTaps> taps{{}, {cubic_far(1 + d), cubic_near(d), cubic_near(1 - d), cubic_far(2 - d)}};
+    for (int k = 0; k < kTaps; ++k) {
+      const int64_t to = low + k - 1;
+      taps.at[k] = to < 0 ? 0 : to > in - 1 ? in - 1 : to;
+    }
+    return taps;
+  }
 }
 
 enum class PadFrom { reflect, replicate, circular };

@@ -73,19 +73,35 @@ struct TripletSettings {
   bool swap;
 };
 
-// The distances of a sample's vectors, and its loss, which counts if it is not below 0.
+// p infinite: the largest difference. Equal ones share its slope, as in PyTorch.
+struct Distance {
+  double value = 0, share = 1;
+};
+
+// The distances of a sample's vectors, and its loss, which counts if it is above 0.
 struct Triplet {
-  double positive = 0, negative = 0, swapped = 0;
+  Distance positive, negative, swapped;
   double loss = 0;
   double swapped_share = 0;  // of the loss; equal distances have half each, as in PyTorch
 };
 
 template <class T>
-DPT_FORMULA double distance(const T* x, const T* y, int64_t width, const TripletSettings& s) {
-  double sum = 0;
-  for (int64_t i = 0; i < width; ++i)
-    sum += ::pow(abs(static_cast<double>(x[i]) - static_cast<double>(y[i]) + s.eps), s.p);
-  return ::pow(sum, 1 / s.p);
+DPT_FORMULA Distance distance(const T* x, const T* y, int64_t width, const TripletSettings& s) {
+  double sum = 0, most = 0, count = 0;
+  for (int64_t i = 0; i < width; ++i) {
+    const double apart = abs(static_cast<double>(x[i]) - static_cast<double>(y[i]) + s.eps);
+    if (s.p == HUGE_VAL) {
+      if (apart == most) ++count;
+      if (apart > most || apart != apart) {
+        most = apart;
+        count = 1;
+      }
+    } else {
+      sum += ::pow(apart, s.p);
+    }
+  }
+  if (s.p == HUGE_VAL) return {most, 1 / count};
+  return {::pow(sum, 1 / s.p)};
 }
 
 // y: [3, width], the anchor, the positive and the negative
@@ -95,21 +111,22 @@ DPT_FORMULA Triplet triplet_of(const T* y, int64_t width, const TripletSettings&
   Triplet out;
   out.positive = distance(y, p, width, s);
   out.negative = distance(y, n, width, s);
-  double least = out.negative;
+  double least = out.negative.value;
   if (s.swap) {
     out.swapped = distance(p, n, width, s);
-    out.swapped_share = out.swapped < out.negative ? 1 : out.swapped == out.negative ? 0.5 : 0;
-    if (out.swapped < least) least = out.swapped;
+    const double other = out.swapped.value;
+    out.swapped_share = other < least ? 1 : other == least ? 0.5 : 0;
+    if (other < least) least = other;
   }
-  out.loss = out.positive - least + s.margin;
+  out.loss = out.positive.value - least + s.margin;
   return out;
 }
 
 // The derivative of distance(x, y), which is d, by an element of x; the one by y's is its negative.
-DPT_FORMULA double distance_slope(double x, double y, double d, const TripletSettings& s) {
+DPT_FORMULA double distance_slope(double x, double y, const Distance& d, const TripletSettings& s) {
   const double apart = x - y + s.eps;
-  if (d == 0 || apart == 0) return 0;
-  return (apart < 0 ? -1 : 1) * ::pow(abs(apart) / d, s.p - 1);
+  if (d.value == 0 || apart == 0) return 0;
+  return (apart < 0 ? -1 : 1) * d.share * ::pow(abs(apart) / d.value, s.p - 1);
 }
 
 struct TripletSlopes {

@@ -19,7 +19,9 @@ const GraphNode* maker_of(const Graph& graph, ValueId v) {
 
 // PyTorch's TensorIterator gives a result the memory order of its first full-sized input.
 bool element_wise(const GraphNode& n) {
-  return n.op->layouts == Layouts::any || n.op->torch_order == TorchOrder::of_first;
+  const TorchOrder order = n.op->torch_order;
+  return order == TorchOrder::of_first ||
+         (order == TorchOrder::by_layouts && n.op->layouts == Layouts::any);
 }
 
 // In PyTorch, a pad that adds nothing is a copy, which keeps the memory order.

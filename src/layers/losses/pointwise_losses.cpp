@@ -40,6 +40,7 @@ struct PointwiseLoss : F, Reduction {
   }
 
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
+    if (kRow.pairs) output = difference(g, output);
     require_values(kRow.name, g, output, target);
     std::vector<ValueId> in = {output, target, divisor};
     const int64_t outputs = g.shape(output).back();
@@ -65,7 +66,9 @@ struct PointwiseLoss : F, Reduction {
   }
 
   Divisor divisor() const {
-    return over(reduction == "batchmean" ? Divisor::samples : Divisor::elements);
+    return over(reduction == "batchmean" ? Divisor::samples
+                : kRow.pairs             ? Divisor::half_elements
+                                         : Divisor::elements);
   }
 
   std::string torch() const {
@@ -96,6 +99,19 @@ struct PointwiseLoss : F, Reduction {
     if (text.empty()) return torch.substr(torch.find('.') + 1);
     const size_t from = text.find(' ') + 1;
     return text.substr(from, text.find('(') - from);
+  }
+  // The first half of [N, 2, ...] minus the second: [N, ...], or [N, 1].
+  static ValueId difference(GraphBuilder& g, ValueId output) {
+    const Shape y = g.shape(output);
+    if (y.rank() < 2 || y[1] != 2)
+      fail(Fault::spec,
+           "{} compares two scores of each sample [N, 2, ...], but the model's output is {}",
+           kRow.name, y.str());
+    const ValueId first = g.apply("slice", {output}, SliceOf{.dim = 1, .begin = 0, .length = 1}),
+                  second = g.apply("slice", {output}, SliceOf{.dim = 1, .begin = 1, .length = 1}),
+                  minus = g.apply("scale", {second, g.constant("minus", {1}, {-1})});
+    const ValueId both = g.apply("add", {first, minus});
+    return y.rank() == 2 ? both : g.apply("reshape", {both}, Reshape{y.tail(2).batch(y[0])});
   }
   static std::string target_problem(const std::any&, std::span<const float> values,
                                     std::span<const int32_t>) {

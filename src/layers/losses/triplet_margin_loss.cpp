@@ -28,7 +28,7 @@ struct TripletMarginLoss : Reduction {
         .optional("margin", &S::margin, "how much farther than the positive the negative must be",
                   kPositive)
         .optional("p", &S::p, "order of the norm of distances",
-                  Range{.text = "must be at least 1", .low = 1})
+                  Range{.text = "must be at least 1", .low = 1, .infinite = true})
         .optional("eps", &S::eps, "small number added to differences", kNotNegative)
         .optional(
             "swap", &S::swap,

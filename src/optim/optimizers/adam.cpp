@@ -9,16 +9,10 @@ struct Adam : AdamSettings {
       "torch.optim.Adam",
       "optimizer: {adam: 0.001}\n"
       "optimizer: {adam: {lr: 0.001, betas: [0.9, 0.95], eps: 1e-8, weight_decay: 0.01,\n"
-      "    amsgrad: true, maximize: false}}"};
+      "    amsgrad: true, decoupled_weight_decay: true, maximize: false}}"};
   template <class Table = KeyTable<Adam>>
   static Table keys(Table table = {}) {
-    return add_keys(table, "L2 penalty, added to the gradient");
-  }
-
-  formula::Adam<double> step(int64_t t, double rate, const Momenta& momenta) const {
-    formula::Adam<double> scalars = moments(t, rate, momenta);
-    scalars.weight_decay = weight_decay;
-    return scalars;
+    return add_last_keys(add_amsgrad(add_first_keys(table)));
   }
 };
 

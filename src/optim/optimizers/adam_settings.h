@@ -17,11 +17,13 @@ struct MomentSettings {
   std::vector<double> betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0;
-  bool maximize = false;
+  bool decoupled_weight_decay = false, maximize = false;
 
   // The keys that come first; decay: text of weight_decay.
   template <class Table>
-  static Table& add_first_keys(Table& table, std::string_view decay) {
+  static Table& add_first_keys(
+      Table& table, std::string_view decay =
+                        "L2 penalty, added to the gradient unless decoupled_weight_decay is set") {
     using S = MomentSettings;
     return table.optional("lr", &S::lr, "learning rate", kNotNegative)
         .optional("betas", &S::betas,
@@ -35,6 +37,17 @@ struct MomentSettings {
     return table.optional("maximize", &MomentSettings::maximize,
                           "whether to maximize the loss instead of minimizing it");
   }
+  // The last keys where the decay may be decoupled.
+  template <class Table>
+  static Table& add_last_keys(Table& table) {
+    return add_last_key(
+        table.optional("decoupled_weight_decay", &MomentSettings::decoupled_weight_decay,
+                       "whether each step multiplies weights by 1 - lr * weight_decay instead"));
+  }
+
+  double added_decay() const { return decoupled_weight_decay ? 0 : weight_decay; }
+  // The factor of the weights in each step.
+  double keep(double rate) const { return decoupled_weight_decay ? 1 - rate * weight_decay : 1; }
 
   static void check(const MomentSettings& s, const Owner& owner, Diagnostics& d) {
     check_betas(s.betas, owner, d);
@@ -43,17 +56,16 @@ struct MomentSettings {
   std::vector<std::string> states(bool) const { return {"exp_avg", "exp_avg_sq"}; }
 };
 
-// adam and adam_w, which differ in the weight decay.
+// adam and adam_w, whose decay is decoupled.
 struct AdamSettings : MomentSettings {
   bool amsgrad = false;
 
   static constexpr bool kHasMomentum = true;
 
   template <class Table>
-  static Table& add_keys(Table& table, std::string_view decay) {
-    return add_last_key(add_first_keys(table, decay)
-                            .optional("amsgrad", &AdamSettings::amsgrad,
-                                      "whether to use the maximum of all averages of squares"));
+  static Table& add_amsgrad(Table& table) {
+    return table.optional("amsgrad", &AdamSettings::amsgrad,
+                          "whether to use the maximum of all averages of squares");
   }
 
   std::vector<std::string> states(bool) const {
@@ -61,8 +73,7 @@ struct AdamSettings : MomentSettings {
     return {"exp_avg", "exp_avg_sq"};
   }
 
-  // The scalars without weight decay.
-  formula::Adam<double> moments(int64_t t, double rate, const Momenta& momenta) const {
+  formula::Adam<double> step(int64_t t, double rate, const Momenta& momenta) const {
     const double beta1 = momentum_of(momenta, t, betas[0]), beta2 = betas[1];
     const auto steps = static_cast<double>(t);
     return {.step_size = rate / (1 - std::pow(beta1, steps)),
@@ -71,30 +82,11 @@ struct AdamSettings : MomentSettings {
             .one_minus_beta2 = 1 - beta2,
             .inverse_correction = 1 / std::sqrt(1 - std::pow(beta2, steps)),
             .eps = eps,
+            .weight_decay = added_decay(),
+            .keep = keep(rate),
             .amsgrad = amsgrad,
             .maximize = maximize};
   }
-};
-
-// n_adam and r_adam, whose weight decay is added to the gradient or decoupled.
-struct EitherDecaySettings : MomentSettings {
-  bool decoupled_weight_decay = false;
-
-  template <class Table>
-  static Table& add_first_keys(Table& table) {
-    return MomentSettings::add_first_keys(
-        table, "L2 penalty, added to the gradient unless decoupled_weight_decay is set");
-  }
-  template <class Table>
-  static Table& add_last_keys(Table& table) {
-    return add_last_key(
-        table.optional("decoupled_weight_decay", &EitherDecaySettings::decoupled_weight_decay,
-                       "whether each step multiplies weights by 1 - lr * weight_decay instead"));
-  }
-
-  double added_decay() const { return decoupled_weight_decay ? 0 : weight_decay; }
-  // The factor of the weights in each step.
-  double keep(double rate) const { return decoupled_weight_decay ? 1 - rate * weight_decay : 1; }
 };
 
 }  // namespace dpt::optimizers

@@ -12,18 +12,15 @@ struct AdamW : AdamSettings {
       "optimizer: {adam_w: {lr: 0.001, betas: [0.9, 0.95], eps: 1e-8, weight_decay: 0.01,\n"
       "    amsgrad: true, maximize: false}}"};
 
-  AdamW() { weight_decay = 1e-2; }
+  AdamW() {
+    weight_decay = 1e-2;
+    decoupled_weight_decay = true;
+  }
 
   template <class Table = KeyTable<AdamW>>
   static Table keys(Table table = {}) {
-    return add_keys(
-        table, "decoupled weight decay: each step multiplies weights by 1 - lr * weight_decay");
-  }
-
-  formula::Adam<double> step(int64_t t, double rate, const Momenta& momenta) const {
-    formula::Adam<double> scalars = moments(t, rate, momenta);
-    scalars.keep = 1 - rate * weight_decay;
-    return scalars;
+    return add_last_key(add_amsgrad(add_first_keys(
+        table, "decoupled weight decay: each step multiplies weights by 1 - lr * weight_decay")));
   }
 };
 

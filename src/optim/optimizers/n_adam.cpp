@@ -6,7 +6,7 @@
 namespace dpt::optimizers {
 namespace {
 
-struct NAdam : EitherDecaySettings {
+struct NAdam : MomentSettings {
   static constexpr Usage kUsage{
       "torch.optim.NAdam",
       "optimizer: {n_adam: 0.002}\n"

@@ -7,7 +7,7 @@
 namespace dpt::optimizers {
 namespace {
 
-struct RAdam : EitherDecaySettings {
+struct RAdam : MomentSettings {
   static constexpr Usage kUsage{
       "torch.optim.RAdam",
       "optimizer: {r_adam: 0.001}\n"

@@ -16,11 +16,12 @@ struct OneCycle {
   static constexpr Usage kUsage{
       "torch.optim.lr_scheduler.OneCycleLR",
       "schedule: {one_cycle: 0.1}\n"
+      "schedule: {one_cycle: [0.1, 0.01]}\n"
       "schedule: {one_cycle: {max_lr: 0.1, pct_start: 0.3, anneal_strategy: linear,\n"
       "    cycle_momentum: true, base_momentum: 0.85, max_momentum: 0.95, div_factor: 25,\n"
       "    final_div_factor: 10000, three_phase: true}}"};
 
-  double max_lr = 0;
+  std::vector<double> max_lr;
   double pct_start = 0.3;
   std::string anneal_strategy = "cos";
   bool cycle_momentum = true;
@@ -31,7 +32,11 @@ struct OneCycle {
   static KeyTable<OneCycle> keys() {
     using C = OneCycle;
     return KeyTable<C>()
-        .required("max_lr", &C::max_lr, "largest learning rate", kPositive)
+        .required(
+            "max_lr", &C::max_lr,
+            "largest learning rate: one number, or one for parameters in no group and one for "
+            "each of parameter_groups",
+            kPositive)
         .optional("pct_start", &C::pct_start, "share of the run in which the learning rate rises",
                   kProbability)
         .choice("anneal_strategy", &C::anneal_strategy, {"cos", "linear"}, "shape of each phase")
@@ -59,12 +64,16 @@ struct OneCycle {
     return to + (from - to) / 2 * (std::cos(std::numbers::pi * part) + 1);
   }
 
-  // Interpolates a field of Phase at interval k.
-  double at(int64_t k, int64_t total, double Phase::*value) const {
-    const double first = max_lr / div_factor, last = first / final_div_factor;
+  static void check(const OneCycle& c, const Owner& owner, Diagnostics& d) {
+    if (c.max_lr.empty()) d.error(owner.at("max_lr"), "'max_lr' must have at least one number");
+  }
+
+  // Interpolates a field of Phase at interval k. most: the largest learning rate.
+  double at(double most, int64_t k, int64_t total, double Phase::*value) const {
+    const double first = most / div_factor, last = first / final_div_factor;
     const double rise = pct_start * static_cast<double>(total);
     const Phase start{0, first, max_momentum};
-    const Phase top{rise - 1, max_lr, base_momentum};
+    const Phase top{rise - 1, most, base_momentum};
     const Phase back{2 * rise - 2, first, max_momentum};
     const Phase done{static_cast<double>(total) - 1, last, max_momentum};
     const Phase two[] = {start, top, done}, three[] = {start, top, back, done};
@@ -78,19 +87,24 @@ struct OneCycle {
     return anneal(phases[i - 1].*value, phases[i].*value, part);
   }
 
-  double lr(double, int64_t k, int64_t total) const { return at(k, total, &Phase::lr); }
+  double lr(double base, int64_t k, int64_t total) const {
+    return at(max_lr.size() == 1 ? max_lr[0] : base, k, total, &Phase::lr);
+  }
 
   std::optional<double> momentum(int64_t k, int64_t total) const {
     if (!cycle_momentum) return {};
-    return at(k, total, &Phase::momentum);
+    return at(max_lr[0], k, total, &Phase::momentum);
   }
 
   std::string torch(int64_t total) const {
     const OneCycle usual;
-    return PythonCall("lr_scheduler.OneCycleLR")
-        .expression("optimizer")
-        .key("max_lr", max_lr)
-        .key("total_steps", total)
+    PythonCall call("lr_scheduler.OneCycleLR");
+    call.expression("optimizer");
+    if (max_lr.size() == 1)
+      call.key("max_lr", max_lr[0]);
+    else  // the base learning rates, which are those of the optimizer's groups
+      call.expression("max_lr", "[group[\"lr\"] for group in optimizer.param_groups]");
+    return call.key("total_steps", total)
         .key("pct_start", pct_start, usual.pct_start)
         .key("anneal_strategy", anneal_strategy, usual.anneal_strategy)
         .key("cycle_momentum", cycle_momentum, usual.cycle_momentum)
@@ -112,6 +126,9 @@ ScheduleType one_cycle() {
       "Topin 2019).");
   type.interval = "step";
   type.own_rate = true;
+  type.rates = [](const std::any& settings) {
+    return std::any_cast<const OneCycle&>(settings).max_lr;
+  };
   return type;
 }
 

@@ -139,7 +139,7 @@ TEST_CASE("lines without a target are left out on request, and are no class") {
 TEST_CASE("lines that are left out on request decide nothing") {
   const auto numbers = [](int i) { return fmt::format("{}.5,{}.25,{}.75", i * 7 % 5, i % 3, i); };
   const std::string all = table("a,b,y\n", 40, numbers);
-  const std::string same = "path=t.csv, targets=y, missing=drop, standardize=true";
+  const std::string same = "path=t.csv, targets=\"y\", missing=drop, standardize=true";
   const std::string units = "a,b,y\nm,kg,\n" + all.substr(all.find('\n') + 1);
   for (const std::string& text : {all + "Total,60.5,\n", units, all + "x,,1\ny,,2\n"}) {
     CAPTURE(text);

@@ -83,9 +83,11 @@ TEST_CASE("texts of a column count by their first lines") {
   std::string many = "x\n";
   for (int i = 0; i <= 1000; ++i) many += "n" + std::to_string(i) + "\n";
   CHECK(
-      has(why_not(many, {.text_columns = {{.column = 0}}}),
+      has(why_not(many, {.text_columns = {{.column = 0}}, .advise_keys = true}),
           "t.csv:1002:1: column 'x' has more than 1000 different texts, so they are no categories; "
           "leave the column out with `exclude`"));
+  CHECK(has(why_not(many, {.text_columns = {{.column = 0}}}),
+            "so they are no categories; compare it with that of the training file"));
   CHECK(has(why_not(many, {.text_columns = {{.column = 0}}, .targets = {0}}),
             "so they are no classes; choose another target column"));
 }

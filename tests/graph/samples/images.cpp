@@ -39,10 +39,13 @@ Samples upsample() {
                             {{1, 2, 5, 4}, {1, 2, 3, 1}},
                             {.x = {1, 2, 3, 4}, .y = {1, 2, 7, 9}, .scale = {2.5, 2.4}},
                             {.x = {2, 3, 4}, .y = {2, 3, 12}, .scale = {0, 3}}}) {
-    out.push_back(sample("upsample_nearest", {f32(r.x)}, Resize{extents_of(r.y), r.scale}));
+    for (const bool exact : {false, true})
+      out.push_back(
+          sample("upsample_nearest", {f32(r.x)}, Resize{extents_of(r.y), r.scale, false, exact}));
     for (const bool align : {false, true})
-      out.push_back(sample("upsample_bilinear", {f32(r.x)}, Resize{extents_of(r.y), r.scale, align},
-                           {{-0.5, 0.5}}));
+      for (const std::string_view op : {"upsample_bilinear", "upsample_bicubic"})
+        out.push_back(
+            sample(op, {f32(r.x)}, Resize{extents_of(r.y), r.scale, align}, {{-0.5, 0.5}}));
   }
   return out;
 }

@@ -95,15 +95,17 @@ Samples nll_loss() {
 // distances are above 0.
 Samples multi_margin() {
   Samples out;
-  const auto add = [&](Shape x, bool weight, MultiMargin attrs) {
-    out.push_back(of_classes("multi_margin_loss", x, i32({x[0]}), weight ? x[1] : 0, attrs, {-1, 1},
-                             static_cast<double>(x[1])));
+  const auto add = [&](Shape x, bool weight, MultiMargin attrs, bool lists = false) {
+    out.push_back(of_classes("multi_margin_loss", x, i32(lists ? x : Shape{x[0]}),
+                             weight ? x[1] : 0, attrs, {-1, 1}, static_cast<double>(x[1])));
+    if (lists) out.back().ranges[1].low = -3;
   };
   add({5, 3}, false, {.p = 1, .margin = 4});
   add({7, 10}, true, {.p = 1, .margin = 3});
   add({6, 4}, false, {.p = 2, .margin = 0.5});
   add({3, 17}, true, {.p = 2, .margin = 1});
   add({2, 1}, false, {});
+  add({6, 5}, false, {.p = 1, .margin = 3}, true);
   return out;
 }
 

@@ -40,6 +40,10 @@ Sample::Range range_of(HostTensor& t) {
   return out;
 }
 
+// Small, since positions between pixels are rounded by up to 5e-7 in float, and sums of upstreams
+// that are weighted by them are compared with those in double.
+constexpr Sample::Range kUpstream{-0.5, 0.5};
+
 void add_nodes_of_gradient(const Sample& s, Table& out) {
   std::mt19937 random(29);
   SampleRun run(s, random);
@@ -50,9 +54,11 @@ void add_nodes_of_gradient(const Sample& s, Table& out) {
     Sample found{.query = query_of(run.graph, n), .kinks = s.kinks};
     for (const ValueId v : node.in) {
       const auto i = static_cast<size_t>(v);
-      found.ranges.push_back(i >= inputs           ? range_of(run.values[i])
-                             : i < s.ranges.size() ? s.ranges[i]
-                                                   : Sample::Range{});
+      if (i < inputs)
+        found.ranges.push_back(i < s.ranges.size() ? s.ranges[i] : Sample::Range{});
+      else
+        found.ranges.push_back(run.graph[v].role == Role::input ? kUpstream
+                                                                : range_of(run.values[i]));
     }
     out[node.op->name].push_back(std::move(found));
   }

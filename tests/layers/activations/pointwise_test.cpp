@@ -150,4 +150,28 @@ TEST_CASE("hardtanh refuses bounds in the wrong order") {
         "error: max_val must be larger than min_val, as in torch");
 }
 
+TEST_CASE("settings of celu, the shrinks and threshold are PyTorch's") {
+  CHECK(torch_layer("model: [celu]", {2, 3}) == "nn.CELU()");
+  CHECK(torch_layer("model: [{celu: 0.5}]", {2, 3}) == "nn.CELU(alpha=0.5)");
+  CHECK(complaint(lowered("model: [{celu: 0}]", real({2, 3}))) == "error: 'alpha' must not be 0");
+  CHECK(torch_layer("model: [{hardshrink: 1}]", {2, 3}) == "nn.Hardshrink(lambd=1.0)");
+  CHECK(torch_layer("model: [{softshrink: 1}]", {2, 3}) == "nn.Softshrink(lambd=1.0)");
+  CHECK(complaint(lowered("model: [{softshrink: -1}]", real({2, 3}))) ==
+        "error: 'lambd' must not be negative");
+  CHECK(torch_layer("model: [{threshold: {threshold: 0, value: 0}}]", {2, 3}) ==
+        "nn.Threshold(threshold=0.0, value=0.0)");
+  CHECK(complaint(lowered("model: [{threshold: 0}]", real({2, 3}))) ==
+        "error: layer 'threshold' needs 'value': what replaces it");
+}
+
+TEST_CASE("softsign, logsigmoid and tanhshrink have no keys") {
+  CHECK(lowered("model: [softsign, logsigmoid, tanhshrink]", real({2, 3})) ==
+        "0.softsign f32[2, 3] = softsign(input)\n"
+        "1.logsigmoid f32[2, 3] = logsigmoid(0.softsign)\n"
+        "2.tanhshrink f32[2, 3] = tanhshrink(1.logsigmoid)\n");
+  CHECK(torch_layer("model: [softsign]", {2, 3}) == "nn.Softsign()");
+  CHECK(torch_layer("model: [logsigmoid]", {2, 3}) == "nn.LogSigmoid()");
+  CHECK(torch_layer("model: [tanhshrink]", {2, 3}) == "nn.Tanhshrink()");
+}
+
 }  // namespace dpt

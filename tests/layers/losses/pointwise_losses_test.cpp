@@ -11,9 +11,12 @@
 namespace dpt {
 namespace {
 
+// Those of losses whose targets have the shape of the output.
 template <class... F>
 std::vector<std::string> names_of(formula::FormulaList<F...>) {
-  return {F::kRow.name...};
+  std::vector<std::string> out;
+  ((F::kRow.pairs ? void() : void(out.emplace_back(F::kRow.name))), ...);
+  return out;
 }
 
 }  // namespace
@@ -77,6 +80,7 @@ TEST_CASE("pointwise losses as PyTorch") {
            {"{soft_margin_loss: sum}", "nn.SoftMarginLoss(reduction=\"sum\")"},
            {"{multilabel_soft_margin_loss: sum}", "nn.MultiLabelSoftMarginLoss(reduction=\"sum\")"},
            {"{hinge_embedding_loss: {margin: 0.5}}", "nn.HingeEmbeddingLoss(margin=0.5)"},
+           {"{margin_ranking_loss: {margin: 0.5}}", "MarginRanking(margin=0.5)"},
            {"sigmoid_focal_loss", "SigmoidFocalLoss()"},
            {"{sigmoid_focal_loss: {alpha: -1, gamma: 1.5, reduction: sum}}",
             "SigmoidFocalLoss(alpha=-1.0, gamma=1.5, reduction=\"sum\")"},
@@ -119,6 +123,19 @@ TEST_CASE("multilabel_soft_margin_loss is a mean over the last dimension") {
   const char* const sum = "{multilabel_soft_margin_loss: sum}";
   CHECK(complaint(lowered_loss(sum, real({4}), real({4}))) ==
         "error: multilabel_soft_margin_loss takes outputs [N, C], not [4]");
+}
+
+TEST_CASE("margin_ranking_loss compares the halves of an output") {
+  CHECK(lowered_loss("margin_ranking_loss", real({4, 2}), real({4, 1})) ==
+        "loss.slice f32[4, 1] = slice(input)\n"
+        "loss.slice f32[4, 1] = slice(input)\n"
+        "loss.scale f32[4, 1] = scale(loss.slice, loss.minus)\n"
+        "loss.add f32[4, 1] = add(loss.slice, loss.scale)\n"
+        "loss.margin_ranking_loss f64[1] = margin_ranking_loss(loss.add, target, divisor)\n");
+  CHECK(divisor_word("margin_ranking_loss") == Divisor::half_elements);
+  CHECK(complaint(lowered_loss("margin_ranking_loss", real({4, 3}), real({4, 1}))) ==
+        "error: margin_ranking_loss compares two scores of each sample [N, 2, ...], but the "
+        "model's output is [4, 3]");
 }
 
 }  // namespace dpt

@@ -4,7 +4,7 @@ namespace dpt::optim_test {
 namespace {
 
 TEST_CASE("schedule one_cycle: torch's rates and momenta") {
-  CHECK(check_golden_schedule("one_cycle") == 7);
+  CHECK(check_golden_schedule("one_cycle") == 9);
 }
 
 TEST_CASE("schedule one_cycle: counts steps, and stays at its end") {
@@ -38,6 +38,11 @@ TEST_CASE("schedule one_cycle: complaints and torch text") {
             .find("for 'anneal_strategy'") != std::string::npos);
   CHECK(schedule_complaints("one_cycle", "{max_lr: 1, pct_start: 1.1}").find("between 0 and 1") !=
         std::string::npos);
+  CHECK(schedule_complaints("one_cycle", "{max_lr: []}").find("must have at least one number") !=
+        std::string::npos);
+  CHECK(schedule_text("one_cycle", "[0.1, 0.01]", 40) ==
+        "lr_scheduler.OneCycleLR(optimizer, max_lr=[group[\"lr\"] for group in "
+        "optimizer.param_groups], total_steps=40)");
   CHECK(schedule_text("one_cycle", "{max_lr: 1, three_phase: true, cycle_momentum: false}", 40) ==
         "lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=40, cycle_momentum=False, "
         "three_phase=True)");

@@ -9,18 +9,17 @@
 namespace dpt::cuda {
 namespace {
 
-Nearest nearest(int64_t in, int64_t out, double scale) {
+Nearest nearest(int64_t in, int64_t out, const Resize& s, size_t axis) {
   return {.in = in,
           .out = out,
-          .ratio = scale > 0 ? static_cast<float>(1 / scale)
-                             : static_cast<float>(in) / static_cast<float>(out)};
+          .ratio = formula::linear_ratio<float>(in, out, s.scale[axis], false),
+          .exact = s.exact};
 }
 
 std::unique_ptr<Kernel> upsample(const KernelQuery& q) {
   const auto s = settings<Resize>(q);
   const ImageShape from = image_of(image_in(q)), to = image_of(image_out(q));
-  const Nearest rows = nearest(from.h, to.h, s.scale[0]),
-                columns = nearest(from.w, to.w, s.scale[1]);
+  const Nearest rows = nearest(from.h, to.h, s, 0), columns = nearest(from.w, to.w, s, 1);
   const int64_t n = count(q.out[0]);
   return with_number(q.in[0].dtype, [&]<class T>(T) -> std::unique_ptr<Kernel> {
     if (is_gradient(q))
@@ -34,25 +33,31 @@ std::unique_ptr<Kernel> upsample(const KernelQuery& q) {
   });
 }
 
+template <int kTaps>
 std::unique_ptr<Kernel> interpolate(const KernelQuery& q) {
   const auto s = settings<Resize>(q);
   const ImageShape from = image_of(image_in(q)), to = image_of(image_out(q));
   const auto axis = [&](int64_t in, int64_t out, double scale) {
-    return Linear{.in = in,
-                  .out = out,
-                  .ratio = formula::linear_ratio<float>(in, out, scale, s.align_corners),
-                  .align_corners = s.align_corners};
+    return Interpolated<kTaps>{
+        .in = in,
+        .out = out,
+        .ratio = formula::linear_ratio<float>(in, out, scale, s.align_corners),
+        .align_corners = s.align_corners};
   };
-  const Linear rows = axis(from.h, to.h, s.scale[0]), columns = axis(from.w, to.w, s.scale[1]);
+  const Interpolated<kTaps> rows = axis(from.h, to.h, s.scale[0]),
+                            columns = axis(from.w, to.w, s.scale[1]);
   const int64_t n = count(q.out[0]);
   return with_number(q.in[0].dtype, [&]<class T>(T) -> std::unique_ptr<Kernel> {
     if (is_gradient(q))
       return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-        launch(c.stream,
-               InterpolateGradient<T>{from, to, rows, columns, at<T>(a.in[0]), at<T>(a.out[0])}, n);
+        launch(
+            c.stream,
+            InterpolateGradient<T, kTaps>{from, to, rows, columns, at<T>(a.in[0]), at<T>(a.out[0])},
+            n);
       });
     return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-      launch(c.stream, Interpolate<T>{from, to, rows, columns, at<T>(a.in[0]), at<T>(a.out[0])}, n);
+      launch(c.stream,
+             Interpolate<T, kTaps>{from, to, rows, columns, at<T>(a.in[0]), at<T>(a.out[0])}, n);
     });
   });
 }
@@ -108,7 +113,9 @@ std::vector<KernelType> image_rows() {
   for (std::string_view op : {"upsample_nearest", "upsample_nearest_gradient"})
     out.push_back(own(op, not_one_type, upsample));
   for (std::string_view op : {"upsample_bilinear", "upsample_bilinear_gradient"})
-    out.push_back(own(op, not_one_type, interpolate));
+    out.push_back(own(op, not_one_type, interpolate<2>));
+  for (std::string_view op : {"upsample_bicubic", "upsample_bicubic_gradient"})
+    out.push_back(own(op, not_one_type, interpolate<4>));
   for (std::string_view op : {"pad_inside", "pad_inside_gradient"})
     out.push_back(own(op, not_one_type, pad_inside));
   return out;

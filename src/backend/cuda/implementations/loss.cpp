@@ -161,6 +161,7 @@ std::unique_ptr<Kernel> nll(const KernelQuery& q) {
 std::unique_ptr<Kernel> multi_margin(const KernelQuery& q) {
   const auto s = settings<MultiMargin>(q);
   const Lines lines = lines_along(q.in[0].shape, 1);
+  const bool list = q.in[1].shape.rank() == 2;
   const auto term = [=](const KernelArgs& a, DeviceContext& c) {
     constexpr int64_t kNone = -1;  // no target is ignored
     return MultiMarginTerm{.classes = {.lines = lines,
@@ -170,12 +171,14 @@ std::unique_ptr<Kernel> multi_margin(const KernelQuery& q) {
                                        .ignore = kNone,
                                        .state = c.state},
                            .p = s.p,
-                           .margin = s.margin};
+                           .margin = s.margin,
+                           .most = list ? lines.extent : 1,
+                           .list = list};
   };
   if (is_gradient(q))
     return enqueue([=](const KernelArgs& a, DeviceContext& c) {
       launch(c.stream, MultiMarginGradient{term(a, c), at<float>(a.in[2]), at<float>(a.out[0])},
-             lines.count);
+             lines.elements());
     });
   reserve_terms(lines.count);
   return enqueue([=](const KernelArgs& a, DeviceContext& c) {

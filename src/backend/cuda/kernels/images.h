@@ -201,15 +201,14 @@ struct MeanPoolGradient {
 struct Nearest {
   int64_t in, out;
   float ratio;
+  bool exact;
   DPT_HOST_DEVICE int64_t source(int64_t i) const {
-    if (out == in) return i;
-    if (out == 2 * in) return i / 2;
-    return least(static_cast<int64_t>(::floorf(static_cast<float>(i) * ratio)), in - 1);
+    return formula::nearest_source(i, in, ratio, exact);
   }
   // A range that contains all positions whose source is i, and possibly others.
   DPT_HOST_DEVICE Range near(int64_t i) const {
-    if (out == in) return {i, i + 1};
-    if (out == 2 * in) return {2 * i, 2 * i + 2};
+    if (ratio == 1.0F && out == in) return {i, i + 1};
+    if (ratio == 0.5F && out == 2 * in) return {2 * i, 2 * i + 2};
     const auto first = static_cast<int64_t>(static_cast<float>(i) / ratio);
     const auto last = static_cast<int64_t>(static_cast<float>(i + 1) / ratio);
     return {most(0, first - 2), i + 1 >= in ? out : least(out, last + 3)};
@@ -260,34 +259,37 @@ struct UpsampleGradient {
   }
 };
 
-// Linear interpolation along one extent (graph/formulas/resample.h).
-struct Linear {
+// Interpolation along one extent (graph/formulas/resample.h), linear with 2 taps, cubic with 4.
+template <int kTaps>
+struct Interpolated {
   int64_t in, out;
   float ratio;
   bool align_corners;
-  DPT_HOST_DEVICE formula::Blend<float> source(int64_t i) const {
-    return formula::linear_blend(i, in, out, ratio, align_corners);
+  DPT_HOST_DEVICE formula::Taps<kTaps> source(int64_t i) const {
+    return formula::taps_of<kTaps>(i, in, out, ratio, align_corners);
   }
   // A range that contains all positions with source i, and possibly others.
   DPT_HOST_DEVICE Range near(int64_t i) const {
-    if (in == out) return {i, i + 1};
+    if (kTaps == 2 && in == out) return {i, i + 1};
     if (!(ratio > 0)) return {0, out};
-    const auto first = static_cast<int64_t>(static_cast<float>(i - 1) / ratio);
-    const auto last = static_cast<int64_t>(static_cast<float>(i + 2) / ratio);
+    constexpr int64_t kReach = kTaps / 2;
+    const auto first = static_cast<int64_t>(static_cast<float>(i - kReach) / ratio);
+    const auto last = static_cast<int64_t>(static_cast<float>(i + 1 + kReach) / ratio);
     return {i == 0 ? 0 : most(0, first - 3), i + 1 >= in ? out : least(out, last + 3)};
   }
   // How much of source i is in position p.
   DPT_HOST_DEVICE double share(int64_t p, int64_t i) const {
-    const formula::Blend<float> b = source(p);
-    const auto high = static_cast<double>(b.weight);
-    return (b.low == i ? 1 - high : 0) + (b.high == i ? high : 0);
+    const formula::Taps<kTaps> taps = source(p);
+    double sum = 0;
+    for (int k = 0; k < kTaps; ++k) sum += taps.at[k] == i ? taps.weight[k] : 0;
+    return sum;
   }
 };
 
-template <class T>
+template <class T, int kTaps>
 struct Interpolate {
   ImageShape from, to;
-  Linear rows, columns;
+  Interpolated<kTaps> rows, columns;
   const T* x;
   T* y;
   template <class Visitor>
@@ -297,22 +299,20 @@ struct Interpolate {
   }
   DPT_HOST_DEVICE void operator()(int64_t i) const {
     const Position p = position_of(to, i);
-    const formula::Blend<float> row = rows.source(p.h), column = columns.source(p.w);
-    const auto down = static_cast<double>(row.weight), right = static_cast<double>(column.weight);
-    const auto value = [&](int64_t h, int64_t w) {
-      return static_cast<double>(number(x[from.at(p.n, p.c, h, w)]));
-    };
-    put(y[i], (1 - down) * (1 - right) * value(row.low, column.low) +
-                  (1 - down) * right * value(row.low, column.high) +
-                  down * (1 - right) * value(row.high, column.low) +
-                  down * right * value(row.high, column.high));
+    const formula::Taps<kTaps> row = rows.source(p.h), column = columns.source(p.w);
+    double sum = 0;
+    for (int r = 0; r < kTaps; ++r)
+      for (int c = 0; c < kTaps; ++c)
+        sum += row.weight[r] * column.weight[c] *
+               static_cast<double>(number(x[from.at(p.n, p.c, row.at[r], column.at[c])]));
+    put(y[i], sum);
   }
 };
 
-template <class T>
+template <class T, int kTaps>
 struct InterpolateGradient {
   ImageShape from, to;
-  Linear rows, columns;
+  Interpolated<kTaps> rows, columns;
   const T* dy;
   T* dx;
   template <class Visitor>
@@ -385,8 +385,10 @@ using ImageKernels = KernelList<
     MaxPool<Bf16, uint8_t>, MaxPoolGradient<Bf16, uint8_t>, MeanPool<Bf16>, MeanPoolGradient<Bf16>,
     Upsample<Bf16>, UpsampleGradient<Bf16>, MaxPool<F16, int32_t>, MaxPoolGradient<F16, int32_t>,
     MaxPool<F16, uint8_t>, MaxPoolGradient<F16, uint8_t>, MeanPool<F16>, MeanPoolGradient<F16>,
-    Upsample<F16>, UpsampleGradient<F16>, Interpolate<float>, Interpolate<Bf16>, Interpolate<F16>,
-    InterpolateGradient<float>, InterpolateGradient<Bf16>, InterpolateGradient<F16>,
+    Upsample<F16>, UpsampleGradient<F16>, Interpolate<float, 2>, Interpolate<Bf16, 2>,
+    Interpolate<F16, 2>, InterpolateGradient<float, 2>, InterpolateGradient<Bf16, 2>,
+    InterpolateGradient<F16, 2>, Interpolate<float, 4>, Interpolate<Bf16, 4>, Interpolate<F16, 4>,
+    InterpolateGradient<float, 4>, InterpolateGradient<Bf16, 4>, InterpolateGradient<F16, 4>,
     PadInside<float>, PadInside<Bf16>, PadInside<F16>, PadInsideGradient<float>,
     PadInsideGradient<Bf16>, PadInsideGradient<F16>>;
 

@@ -115,63 +115,79 @@ struct MultiMarginTerm {
   ClassTerm classes;
   int p;
   double margin;
+  int64_t most = 1;   // labels of a sample
+  bool list = false;  // they end at the first negative one
   template <class Visitor>
   void touches(Visitor& v) const {
     classes.touches(v);
+    v.reads(classes.classes, classes.lines.count * most);
   }
-  DPT_HOST_DEVICE double factor(int64_t line) const {
-    return classes.weight_of(line) / static_cast<double>(classes.lines.extent);
+  // The number of labels of a sample; 0 if one is no class.
+  DPT_HOST_DEVICE int64_t count(int64_t line) const {
+    if (!list) return classes.counts(line) ? 1 : 0;
+    for (int64_t k = 0; k < most; ++k) {
+      if (label(line, k) < 0) return k;
+      if (label(line, k) < classes.lines.extent) continue;
+      classes.state->bad = 1;
+      return 0;
+    }
+    return most;
   }
-  // 0: class c, which is not the target's, is further away than the margin.
-  DPT_HOST_DEVICE double violation(int64_t line, int64_t c) const {
+  DPT_HOST_DEVICE int64_t label(int64_t line, int64_t k) const {
+    return classes.classes[line * most + k];
+  }
+  DPT_HOST_DEVICE double factor(int64_t y) const {
+    return (classes.weight ? static_cast<double>(classes.weight[y]) : 1) /
+           static_cast<double>(classes.lines.extent);
+  }
+  // 0: class c is one of the n labels, or further away from label y than the margin.
+  DPT_HOST_DEVICE double violation(int64_t line, int64_t n, int64_t y, int64_t c) const {
     const float* x = classes.x + line * classes.lines.extent;
-    const int64_t y = classes.classes[line];
     const double z = margin - static_cast<double>(x[y]) + static_cast<double>(x[c]);
-    return c != y && z > 0 ? z : 0;
+    if (!(z > 0)) return 0;
+    for (int64_t k = 0; k < n; ++k)
+      if (label(line, k) == c) return 0;
+    return z;
   }
   DPT_HOST_DEVICE double operator()(int64_t line) const {
-    if (!classes.counts(line)) return 0;
+    const int64_t n = count(line);
     double sum = 0;
-    for (int64_t c = 0; c < classes.lines.extent; ++c) {
-      const double z = violation(line, c);
-      sum += factor(line) * (p == 1 ? z : z * z);
+    for (int64_t k = 0; k < n; ++k) {
+      const int64_t y = label(line, k);
+      const double by = factor(y);
+      for (int64_t c = 0; c < classes.lines.extent; ++c) {
+        const double z = violation(line, n, y, c);
+        sum += by * (p == 1 ? z : z * z);
+      }
     }
     return sum;
   }
 };
 
-// Count: the samples.
 struct MultiMarginGradient {
   MultiMarginTerm term;
   const float* divisor;
   float* dx;
   template <class Visitor>
-  void touches(Visitor& v, int64_t) const {
+  void touches(Visitor& v, int64_t count) const {
     term.touches(v);
     v.reads(divisor, 1);
-    v.writes(dx, term.classes.lines.elements());
+    v.writes(dx, count);
   }
-  DPT_HOST_DEVICE void operator()(int64_t line) const {
-    const int64_t extent = term.classes.lines.extent;
-    float* const out = dx + line * extent;
-    if (!term.classes.counts(line)) {
-      for (int64_t c = 0; c < extent; ++c) put(out[c], 0.0);
-      return;
-    }
-    const float* const x = term.classes.x + line * extent;
-    const int64_t y = term.classes.classes[line];
-    // The same numbers as violation(). A division in double is a call, and fewer values are live
-    // across it here, so that no register is spilled.
-    const double from = term.margin - static_cast<double>(x[y]), factor = term.factor(line);
+  DPT_HOST_DEVICE double slope(int64_t line, int64_t n, int64_t y, int64_t c) const {
+    const double z = term.violation(line, n, y, c);
+    return z > 0 ? term.factor(y) * (term.p == 1 ? 1 : 2 * z) / static_cast<double>(*divisor) : 0;
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const int64_t extent = term.classes.lines.extent, line = i / extent, c = i % extent;
+    const int64_t n = term.count(line);
     double sum = 0;
-    for (int64_t c = 0; c < extent; ++c) {
-      const double z = from + static_cast<double>(x[c]);
-      const double slope =
-          c != y && z > 0 ? factor * (term.p == 1 ? 1 : 2 * z) / static_cast<double>(*divisor) : 0;
-      put(out[c], slope);
-      sum += slope;
+    for (int64_t k = 0; k < n; ++k) {
+      const int64_t y = term.label(line, k);
+      if (y != c) sum += slope(line, n, y, c);
+      for (int64_t other = 0; y == c && other < extent; ++other) sum -= slope(line, n, y, other);
     }
-    put(out[term.classes.classes[line]], -sum);
+    put(dx[i], sum);
   }
 };
 

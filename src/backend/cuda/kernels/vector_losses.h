@@ -89,7 +89,7 @@ struct TripletMarginTerm {
     const formula::Triplet triplet = formula::triplet_of(its, width, settings);
     for (int64_t i = 0; i < width; ++i) {
       formula::TripletSlopes found;
-      if (!(triplet.loss < 0)) found = formula::triplet_slopes(its, width, i, triplet, settings);
+      if (!(triplet.loss <= 0)) found = formula::triplet_slopes(its, width, i, triplet, settings);
       put(to[i], found.anchor / divisor);
       put(to[width + i], found.positive / divisor);
       put(to[2 * width + i], found.negative / divisor);

@@ -13,9 +13,7 @@ struct Sigmoid {
                                       .summary = "1 / (1 + exp(-x)).",
                                       .from_result = true,
                                       .low = -6,
-                                      .high = 6,
-                                      .result_low = 0,
-                                      .result_high = 1};
+                                      .high = 6};
 
   template <class T>
   DPT_FORMULA T value(T x) {

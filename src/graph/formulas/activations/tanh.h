@@ -11,9 +11,7 @@ struct Tanh {
                                       .torch = "torch.nn.Tanh",
                                       .example = "- tanh",
                                       .summary = "Hyperbolic tangent.",
-                                      .from_result = true,
-                                      .result_low = -1,
-                                      .result_high = 1};
+                                      .from_result = true};
 
   template <class T>
   DPT_FORMULA T value(T x) {

@@ -16,6 +16,7 @@ class Pointwise {
              .gradient = gradient,
              .reference = typed<forward>,
              .layouts = Layouts::any,
+             .torch_order = kRow.row_major ? TorchOrder::row_major : TorchOrder::by_layouts,
              .traits = kRow.selects ? Traits(Trait::selects) : Traits()},
             {.name = kRow.gradient,
              .precision = kRow.full_on_cuda ? Precision::full : Precision::follow,

@@ -1,6 +1,6 @@
 // upsample_nearest: row i of y[N, C, H', W'] is row floor(i * r) of x[N, C, H, W], computed in
-// float32, with r = 1 / scale, or H / H' if no scale is given; columns likewise. This is PyTorch's
-// mode 'nearest', not 'nearest-exact'.
+// float32, with r = 1 / scale, or H / H' if no scale is given; columns likewise. With Resize::exact
+// it is row floor((i + 1/2) * r).
 //   upsample_nearest_gradient(dy) -> dx[N, C, Resize::extents]
 #include "graph/operators/images/image.h"
 
@@ -18,15 +18,16 @@ std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Res
 }
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  return {g.apply("upsample_nearest_gradient", {dy[0]},
-                  Resize{Image(g.shape(n.in[0])).extents(), settings<Resize>(n.attrs).scale})};
+  Resize s = settings<Resize>(n.attrs);
+  s.extents = Image(g.shape(n.in[0])).extents();
+  return {g.apply("upsample_nearest_gradient", {dy[0]}, s)};
 }
 
 // Calls f(offset in x, offset in y) for each element of y.
 template <class F>
 void each_element(const Image& x, const Image& y, const Resize& s, F f) {
-  const std::vector<int64_t> rows = nearest_sources(x.h, y.h, s.scale[0]),
-                             columns = nearest_sources(x.w, y.w, s.scale[1]);
+  const std::vector<int64_t> rows = nearest_sources(x.h, y.h, s, 0),
+                             columns = nearest_sources(x.w, y.w, s, 1);
   y.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
     f(x.at(n, c, rows[static_cast<size_t>(h)], columns[static_cast<size_t>(w)]), y.at(n, c, h, w));
   });

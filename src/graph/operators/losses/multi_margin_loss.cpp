@@ -1,17 +1,18 @@
 // multi_margin_loss: w[y] * sum over the classes i other than y of max(0, margin - output[y] +
-// output[i])^p, divided by the number of classes, for a class target y and p = 1 or 2.
+// output[i])^p, divided by the number of classes, for a class target y and p = 1 or 2. Targets
+// [N, C] are lists of labels, which end at the first negative one: the sum over the labels y and
+// the classes i that are none of them.
 #include "graph/operators/losses/class_targets.h"
 
 namespace dpt::operators {
 namespace {
 
-constexpr int64_t kNone = -1;  // no target is ignored
-
 void check(std::span<const TensorDesc> in) {
   need_classes("multi_margin_loss", in[0], 1);
   if (in[0].shape.rank() != 2)
     fail(Fault::spec, "multi_margin_loss: output {} must be [N, C]", str(in[0]));
-  if (in[1] != TensorDesc{DType::i32, {in[0].shape[0]}})
+  if (in[1] != TensorDesc{DType::i32, {in[0].shape[0]}} &&
+      in[1] != TensorDesc{DType::i32, in[0].shape})
     fail(Fault::spec, "multi_margin_loss: output {} needs classes i32[{}] as targets, not {}",
          str(in[0]), in[0].shape[0], str(in[1]));
   need_divisor(in[0], in[2]);
@@ -32,22 +33,43 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return loss_gradient(g, n, "multi_margin_loss_gradient", dy);
 }
 
+// The labels of a sample.
+std::span<const int32_t> labels_of(const TensorView& target, int64_t sample, int64_t classes) {
+  const auto all = target.as<const int32_t>();
+  const bool list = target.desc.shape.rank() == 2;
+  const auto length = static_cast<size_t>(list ? classes : 1);
+  auto labels = all.subspan(static_cast<size_t>(sample) * length, length);
+  if (list)
+    labels = labels.first(static_cast<size_t>(
+        std::ranges::find_if(labels, [](int32_t y) { return y < 0; }) - labels.begin()));
+  for (const int32_t y : labels)
+    if (y < 0 || y >= classes)
+      fail(Fault::data, "target {} of sample {} in its batch is not in [0, {})", y, sample,
+           classes);
+  return labels;
+}
+
 // Calls f(i, y, z, factor) for each element i of the output whose distance z = margin - output[y] +
-// output[i] is above 0, where y is the element of the target's class. factor: w[y] / C.
+// output[i] is above 0, where y is the element of a label, and i of none. factor: w[y] / C.
 template <class T, class F>
 void for_each_violation(const KernelArgs& args, const MultiMargin& attrs, F f) {
   const double margin = attrs.margin;
   const auto x = args.in[0].as<const T>();
   const TensorView* w = input_or_none(args, 3);
-  for_each_position(args.in[0], args.in[1], 1, kNone, [&](const Position& p) {
-    const size_t y = p.first + static_cast<size_t>(p.target);
-    const double factor =
-        weight_at(w, static_cast<size_t>(p.target)) / static_cast<double>(p.classes);
-    for (size_t i = p.first; i < p.first + static_cast<size_t>(p.classes); ++i) {
-      const double z = margin - static_cast<double>(x[y]) + static_cast<double>(x[i]);
-      if (i != y && z > 0) f(i, y, z, factor);
+  const int64_t samples = args.in[0].desc.shape[0], classes = args.in[0].desc.shape[1];
+  for (int64_t n = 0; n < samples; ++n) {
+    const auto labels = labels_of(args.in[1], n, classes);
+    const auto first = static_cast<size_t>(n * classes);
+    for (const int32_t label : labels) {
+      const size_t y = first + static_cast<size_t>(label);
+      const double factor = weight_at(w, static_cast<size_t>(label)) / static_cast<double>(classes);
+      for (int32_t c = 0; c < classes; ++c) {
+        const size_t i = first + static_cast<size_t>(c);
+        const double z = margin - static_cast<double>(x[y]) + static_cast<double>(x[i]);
+        if (z > 0 && std::ranges::find(labels, c) == labels.end()) f(i, y, z, factor);
+      }
     }
-  });
+  }
 }
 
 void forward(const KernelArgs& args, const MultiMargin& attrs) {

@@ -2,8 +2,6 @@
 // (anchor), p (positive) and n (negative), output[N, 3, D]. d(x, y) is the p-norm of x - y + eps.
 // With swap, d(p, n) replaces d(a, n) where it is smaller (Balntas et al., 2016). Targets are not
 // used.
-#include <algorithm>
-
 #include "graph/formulas/vector_losses.h"
 #include "graph/operators/losses/loss_support.h"
 
@@ -42,8 +40,10 @@ void forward(const KernelArgs& args, const TripletMargin& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const T* y = args.in[0].as<const T>().data();
     double sum = 0;
-    for (int64_t n = 0; n < args.in[0].desc.shape[0]; ++n, y += 3 * width)
-      sum += std::max(0.0, formula::triplet_of(y, width, s).loss);
+    for (int64_t n = 0; n < args.in[0].desc.shape[0]; ++n, y += 3 * width) {
+      const double loss = formula::triplet_of(y, width, s).loss;
+      sum += loss < 0 ? 0 : loss;  // keeps nan
+    }
     args.out[0].as<double>()[0] = sum / static_cast<double>(args.in[1].as<const T>()[0]);
   });
 }
@@ -59,7 +59,7 @@ void backward(const KernelArgs& args, const TripletMargin& attrs) {
       const formula::Triplet t = formula::triplet_of(y, width, s);
       for (int64_t i = 0; i < width; ++i) {
         formula::TripletSlopes slopes;
-        if (t.loss >= 0) slopes = formula::triplet_slopes(y, width, i, t, s);
+        if (!(t.loss <= 0)) slopes = formula::triplet_slopes(y, width, i, t, s);
         dy[i] = static_cast<T>(slopes.anchor / divisor);
         dy[width + i] = static_cast<T>(slopes.positive / divisor);
         dy[2 * width + i] = static_cast<T>(slopes.negative / divisor);

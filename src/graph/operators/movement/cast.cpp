@@ -120,6 +120,7 @@ Operators cast() {
           {.name = "scale",
            .precision = Precision::follow,
            .infer = typed<infer_scale>,
+           .gradient = gradient_scaled,
            .reference = typed<scale_reference>,
            .layouts = Layouts::any}};
 }

@@ -22,6 +22,15 @@ TEST_CASE("upsample_bilinear's gradient gives each source its part") {
       {2.2, 5.4, 7.4}));
 }
 
+TEST_CASE("upsample_bicubic has torch's numbers") {
+  const Given x{f64({1, 1, 1, 4}), {1, 3, 2, 5}};
+  CHECK(close(run_op("upsample_bicubic", {x}, Resize{{1, 6}}),
+              {0.8263888888888895, 2.09375, 2.978009259259261, 1.917824074074075, 3.40625,
+               5.260416666666668}));
+  CHECK(close(run_op("upsample_bicubic", {x}, Resize{{1, 6}, {}, true}),
+              {1, 2.332, 2.944, 1.936, 3.056, 5}));
+}
+
 TEST_CASE("upsample_bilinear refuses empty images") {
   CHECK(refusal("upsample_bilinear", {f32({1, 1, 0})}, Resize{{1, 1}}) ==
         "upsample_bilinear: an empty image cannot be upsampled, [1, 1, 0] to 1 x 1");

@@ -33,6 +33,15 @@ TEST_CASE("multi_margin_loss: a distance of 0 and a single class cost nothing") 
   CHECK(close(run_op("multi_margin_loss", single, MultiMargin{}), {0}));
 }
 
+TEST_CASE("multi_margin_loss of lists of labels compares them with the other classes") {
+  // Labels 2 and 0 of the first sample, none of the second.
+  const std::vector<Given> in = {
+      {f64({2, 3}), {0.5, 1, 2, 1, 2, 3}}, {i32({2, 3}), {2, 0, -1, -1, 0, 1}}, {f64({1}), {2}}};
+  CHECK(close(run_op("multi_margin_loss", in, MultiMargin{}), {(1 - 0.5 + 1) / 3 / 2}));
+  CHECK(close(run_op("multi_margin_loss_gradient", in, MultiMargin{}),
+              {-1.0 / 6, 1.0 / 6, 0, 0, 0, 0}));
+}
+
 TEST_CASE("multi_margin_loss refuses other shapes") {
   CHECK(refusal("multi_margin_loss", {f32({4, 3, 2}), i32({4}), f32({1})}) ==
         "multi_margin_loss: output f32[4, 3, 2] must be [N, C]");
