@@ -9,6 +9,9 @@ import json, os, re, subprocess, sys, tempfile
 # step touches, stacks, heaps of threads. They are about 1 MiB, most of what may be wrong of the 10 MiB of the
 # smallest spec. 5 % is the goal; measured: within 2 %.
 TOLERANCE = 0.05
+# On a machine that other programs use, heaps and stacks of threads sometimes grow further: a wrong prediction is
+# wrong each time.
+TRIES = 3
 SPECS = ['fmnist_single', 'fmnist_dp', 'fmnist_ddp', 'mlp_rmsprop', 'embedding_dp', 'ddp_toy', 'lenet', 'vgg',
          'large/resnet18 data.batch_size=4']
 MIB = 2 ** 20
@@ -41,5 +44,5 @@ def compare(spec, folder):
 
 program, configs = sys.argv[1:]
 with tempfile.TemporaryDirectory() as folder:
-    failed = [s for s in SPECS if not compare(s, folder)]
+    failed = [s for s in SPECS if not any(compare(s, folder) for _ in range(TRIES))]
 sys.exit(f'further than {100 * TOLERANCE:.0f} % from the peak: {", ".join(failed)}' if failed else 0)
