@@ -73,11 +73,11 @@ TEST_CASE("a frame shows what its crops, flips and patches give one after the ot
           break;
         case 1:
           expected.flip(false);
-          augment::flip_columns(frame);
+          augment::flip(frame, false);
           break;
         case 2:
           expected.flip(true);
-          augment::flip_rows(frame);
+          augment::flip(frame, true);
           break;
         default:
           expected.patch({a, b, a + h, b + w}, painted);

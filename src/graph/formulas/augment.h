@@ -104,22 +104,18 @@ DPT_FORMULA void crop(Frame& f, int64_t top, int64_t left, int64_t height, int64
   f.width = width;
 }
 
-DPT_FORMULA void flip_rows(Frame& f) {  // mirrors top and bottom
+// Mirrors top and bottom, or left and right.
+DPT_FORMULA void flip(Frame& f, bool rows) {
   for (int32_t p = 0; p < f.patches; ++p) {
-    Rect& r = f.patch[p].rect;
-    r = {f.height - r.bottom, r.left, f.height - r.top, r.right};
+    const Rect r = f.patch[p].rect;
+    f.patch[p].rect = rows ? Rect{f.height - r.bottom, r.left, f.height - r.top, r.right}
+                           : Rect{r.top, f.width - r.right, r.bottom, f.width - r.left};
   }
-  f.top += f.rows_flipped ? -(f.height - 1) : f.height - 1;
-  f.rows_flipped = !f.rows_flipped;
-}
-
-DPT_FORMULA void flip_columns(Frame& f) {  // mirrors left and right
-  for (int32_t p = 0; p < f.patches; ++p) {
-    Rect& r = f.patch[p].rect;
-    r = {r.top, f.width - r.right, r.bottom, f.width - r.left};
-  }
-  f.left += f.columns_flipped ? -(f.width - 1) : f.width - 1;
-  f.columns_flipped = !f.columns_flipped;
+  int64_t& first = rows ? f.top : f.left;
+  bool& flipped = rows ? f.rows_flipped : f.columns_flipped;
+  const int64_t last = (rows ? f.height : f.width) - 1;
+  first += flipped ? -last : last;
+  flipped = !flipped;
 }
 
 // The content of (y, x): the index of an image pixel within its channel, or a colour if the index
@@ -177,11 +173,7 @@ struct Flip {
   bool rows;  // false: columns
 };
 DPT_FORMULA void change(const Flip& c, Draw* draw, int32_t, Frame& f) {
-  if (draw == nullptr || uniform(*draw) >= c.p) return;
-  if (c.rows)
-    flip_rows(f);
-  else
-    flip_columns(f);
+  if (draw != nullptr && uniform(*draw) < c.p) flip(f, c.rows);
 }
 
 // RandomErasing (Zhong et al., "Random Erasing Data Augmentation", 2017): fills a rectangle whose

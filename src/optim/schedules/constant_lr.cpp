@@ -6,7 +6,7 @@ namespace dpt::schedules {
 namespace {
 
 constexpr double kFactor = 1.0 / 3;
-constexpr Range kAboveZero{
+constexpr Range kPositiveFactor{
     .text = "must be above 0 and at most 1", .low = 0, .high = 1, .above_low = true};
 
 struct ConstantLr {
@@ -19,7 +19,7 @@ struct ConstantLr {
   static KeyTable<ConstantLr> keys() {
     return KeyTable<ConstantLr>()
         .optional("factor", &ConstantLr::factor,
-                  "factor of the learning rate before interval total_iters", kAboveZero)
+                  "factor of the learning rate before interval total_iters", kPositiveFactor)
         .optional("total_iters", &ConstantLr::total_iters, "number of intervals with the factor",
                   kPositive);
   }
