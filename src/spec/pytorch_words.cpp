@@ -117,8 +117,6 @@ constexpr Advice kAdvice[] = {
     {"swalr", kAverageWeights},
     {"lamb", kLayerWise},
     {"lars", kLayerWise},
-    {"multilabelmarginloss",
-     "use multilabel_soft_margin_loss or bce_with_logits_loss for several labels of 0 and 1"},
     {"foreach", kImplementation},
     {"fused", kImplementation},
     {"capturable", kImplementation},
