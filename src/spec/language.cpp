@@ -110,10 +110,9 @@ struct ScheduleKeys : ScheduleSpec {
         .optional("warmup", &ScheduleKeys::warmup,
                   "intervals of linear warm-up before the schedule starts; 0: none", kNotNegative)
         .usage("LinearLR(total_iters), SequentialLR", "schedule: {constant: null, warmup: 300}")
-        .optional(
-            "warmup_factor", &ScheduleKeys::warmup_factor,
-            "factor of the learning rate in the first interval of the warm-up",
-            Range{.text = "must be above 0 and at most 1", .low = 0, .high = 1, .above_low = true})
+        .optional("warmup_factor", &ScheduleKeys::warmup_factor,
+                  "factor of the learning rate in the first interval of the warm-up",
+                  kPositiveFraction)
         .usage("LinearLR(start_factor)",
                "schedule: {constant: null, warmup: 300, warmup_factor: 0.1}");
   }

@@ -6,8 +6,6 @@ namespace dpt::schedules {
 namespace {
 
 constexpr double kFactor = 1.0 / 3;
-constexpr Range kPositiveFactor{
-    .text = "must be above 0 and at most 1", .low = 0, .high = 1, .above_low = true};
 
 struct ConstantLr {
   static constexpr Usage kUsage{"torch.optim.lr_scheduler.ConstantLR",
@@ -19,7 +17,7 @@ struct ConstantLr {
   static KeyTable<ConstantLr> keys() {
     return KeyTable<ConstantLr>()
         .optional("factor", &ConstantLr::factor,
-                  "factor of the learning rate before interval total_iters", kPositiveFactor)
+                  "factor of the learning rate before interval total_iters", kPositiveFraction)
         .optional("total_iters", &ConstantLr::total_iters, "number of intervals with the factor",
                   kPositive);
   }

@@ -9,8 +9,6 @@ namespace dpt::schedules {
 namespace {
 
 constexpr double kStart = 1.0 / 3;
-constexpr Range kAboveZero{
-    .text = "must be above 0 and at most 1", .low = 0, .high = 1, .above_low = true};
 
 struct Linear {
   static constexpr Usage kUsage{
@@ -24,7 +22,7 @@ struct Linear {
   static KeyTable<Linear> keys() {
     return KeyTable<Linear>()
         .optional("start_factor", &Linear::start_factor,
-                  "factor of the learning rate in the first interval", kAboveZero)
+                  "factor of the learning rate in the first interval", kPositiveFraction)
         .optional("end_factor", &Linear::end_factor,
                   "factor of the learning rate from interval total_iters on", kProbability)
         .optional("total_iters", &Linear::total_iters,
