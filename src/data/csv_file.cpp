@@ -101,9 +101,8 @@ std::pair<CsvHead, CsvColumns> columns_by_training(const Csv& c, const std::stri
        "{} has one column where fields end with {}, but inputs and targets are different columns; "
        "{}",
        path, delimiter_text(delimiter),
-       other == '\0'
-           ? "give `delimiter` if the file has another one"
-           : fmt::format("write `delimiter: {}`", other == '\t' ? "tab" : delimiter_text(other)));
+       other == '\0' ? "give `delimiter` if the file has another one"
+                     : fmt::format("write `delimiter: {}`", delimiter_value(other)));
 }
 
 // The columns of a file, and which of them are used. training: null: they are those that the

@@ -245,8 +245,7 @@ void add_inputs(DataGuess& g, const ScannedColumns& t, const std::string& path, 
 void add_format(DataGuess& g, const CsvFormat& format) {
   if (format.delimiter != ',')
     g.settings.push_back(
-        {"delimiter", format.delimiter == '\t' ? "tab" : fmt::format("\"{}\"", format.delimiter),
-         "between two fields"});
+        {"delimiter", delimiter_value(format.delimiter, '"'), "between two fields"});
   if (format.decimal != '.')
     g.settings.push_back({"decimal", fmt::format("\"{}\"", format.decimal), "as in 1,5"});
   if (format.header != CsvFormat::HeaderLine::automatic)

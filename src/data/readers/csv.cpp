@@ -236,12 +236,12 @@ class Reader {
   std::string why_no_number(std::string_view text, size_t column) const {
     const std::string& name = table_.names[column];
     const bool keys = format_.advise_keys;
-    for (const auto& [mark, word] : {std::pair{';', "';'"}, {'|', "'|'"}, {'\t', "tab"}})
+    for (const char mark : {';', '|', '\t'})
       if (mark != format_.delimiter && text.find(mark) != text.npos)
         return fmt::format(
             "'{:.40}' is not a finite number; if {} stands between the numbers of this file, {}",
             text, delimiter_text(mark),
-            keys ? fmt::format("write `delimiter: {}`", word)
+            keys ? fmt::format("write `delimiter: {}`", delimiter_value(mark))
                  : fmt::format("write {} instead, as in the training file",
                                delimiter_text(format_.delimiter)));
     if (automatic() && records_.line() == first_ && (keys || !is_missing_csv(text)))

@@ -18,6 +18,10 @@ std::string delimiter_text(char delimiter) {
   return delimiter == '\t' ? "a tab" : fmt::format("'{}'", delimiter);
 }
 
+std::string delimiter_value(char delimiter, char quote) {
+  return delimiter == '\t' ? "tab" : fmt::format("{0}{1}{0}", quote, delimiter);
+}
+
 bool CsvRecords::next(std::vector<CsvField>& fields) {
   do {
     if (!lines_.next(record_)) return false;
@@ -39,8 +43,7 @@ bool CsvRecords::is_separator_line() const {
   fail(Fault::data,
        "{}:1:1: the line `{}` says that {} stands between two fields; write "
        "`delimiter: {}`, or save the file with {}",
-       path_, record_, delimiter_text(record_.back()),
-       record_.back() == '\t' ? "tab" : fmt::format("\"{}\"", record_.back()),
+       path_, record_, delimiter_text(record_.back()), delimiter_value(record_.back(), '"'),
        delimiter_text(delimiter_));
 }
 

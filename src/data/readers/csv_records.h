@@ -23,6 +23,8 @@ bool lacks_csv_value(std::span<const CsvField> fields, std::span<const size_t> c
 
 // "';'", "a tab".
 std::string delimiter_text(char delimiter);
+// The value of the key `delimiter`: "';'", "tab".
+std::string delimiter_value(char delimiter, char quote = '\'');
 
 // A record is a line, or several if a field in quotes has line breaks. Throws Error{data} as
 // "path:line:column: ..." for wrong quotes, more than kMostColumns fields, and like TextLines.
