@@ -1,7 +1,6 @@
 #include "train/data_warnings.h"
 
 #include <cstdint>
-#include <set>
 #include <span>
 #include <string_view>
 
@@ -85,14 +84,15 @@ void check_gaps(const Spec& spec, const SessionData& data, std::vector<std::stri
   const Dataset& d = data.train;
   if ((type != "npy" && type != "idx") || !has_one_class_each(d)) return;
   const std::span<const int32_t> all = values_of<int32_t>(d.targets);
-  std::set<int64_t> occurring;
-  for (const uint32_t row : data.train_rows) occurring.insert(all[row]);
-  if (data.train_rows.empty()) occurring.insert(all.begin(), all.end());
-  std::erase_if(occurring, [&](int64_t c) { return c < 0 || c >= d.classes; });
-  const int64_t missing = d.classes - std::ssize(occurring);
+  std::vector<bool> occurs(static_cast<size_t>(d.classes));
+  const auto see = [&](int32_t c) {
+    if (c >= 0 && c < d.classes) occurs[static_cast<size_t>(c)] = true;
+  };
+  for (const uint32_t row : data.train_rows) see(all[row]);
+  if (data.train_rows.empty()) std::ranges::for_each(all, see);
+  const auto missing = std::ranges::count(occurs, false);
   if (missing == 0) return;
-  int64_t first = 0;
-  for (auto at = occurring.begin(); at != occurring.end() && *at == first; ++at) ++first;
+  const auto first = std::ranges::find(occurs, false) - occurs.begin();
   out.push_back(fmt::format(
       "the training set has no sample of {} of the {} classes 0..{}, such as class {}; number "
       "classes from 0 without gaps: numpy.unique(y, return_inverse=True)[1]",
