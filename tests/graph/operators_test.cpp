@@ -5,13 +5,11 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "graph/interpret.h"
 #include "graph/operator.h"
+#include "graph/sample_run.h"
 
 namespace dpt {
 namespace {
-
-const StepContext kContext{.seed = 3, .step = 5, .first_sample = 11};
 
 std::vector<HostTensor> inputs_of(const Sample& s, DType real) {
   std::mt19937 random(17);
@@ -20,63 +18,38 @@ std::vector<HostTensor> inputs_of(const Sample& s, DType real) {
   return in;
 }
 
-// The results of an operator, and d sum(weights * results) / d input by its gradient, for each
-// input that has one. Weights of results are given as dy; a loss has none, which means 1.
+// d sum(weights * results) / d input by the operator's gradient, for each input that has one.
+// Weights of results are the upstreams; a loss has none, which means 1.
 class GradientCheck {
  public:
-  explicit GradientCheck(const Sample& s) : sample_(s), g_(graph_) {
-    std::vector<ValueId> in;
-    for (HostTensor& t : inputs_of(s, DType::f64)) {
-      in.push_back(g_.input("x", t.desc));
-      values_.push_back(t);
-    }
-    inputs_ = in.size();
-    g_.apply(s.query.op, in, s.query.attrs);
-    const GraphNode node = graph_.nodes[0];
-    while (values_.size() < graph_.values.size())
-      values_.emplace_back(graph_.values[values_.size()].desc);
-    results_ = node.out;
-    std::mt19937 random(23);
-    const bool loss =
-        graph_[results_[0]].desc.dtype == DType::f64 && s.query.out[0].dtype == DType::f64;
-    for (size_t r = 0; r < results_.size(); ++r) {
-      // Only the first result has an upstream: the others are for the gradient's own use.
-      dy_.push_back(loss || r > 0 ? kNoValue : g_.input("dy", graph_[results_[r]].desc));
-      if (dy_.back() == kNoValue) continue;
-      values_.emplace_back(graph_[dy_.back()].desc);
-      for (size_t i = 0; i < values_.back().size(); ++i)
-        values_.back().set(i, std::uniform_real_distribution<double>(-1, 1)(random));
-    }
-    gradients_ = node.op->gradient(g_, node, dy_);
-    while (values_.size() < graph_.values.size())
-      values_.emplace_back(graph_.values[values_.size()].desc);
-    run_graph(graph_, values_, kContext);
-  }
+  explicit GradientCheck(const Sample& s)
+      : sample_(s), random_(17), run_(s, random_, false, DType::f64) {}
 
-  size_t inputs() const { return inputs_; }
-  bool rounds() const { return graph_[results_[0]].desc.dtype != DType::f64; }
-  bool has(size_t input) const { return gradients_[input] != kNoValue; }
-  HostTensor& input(size_t i) { return values_[i]; }
-  HostTensor& gradient(size_t i) { return values_[static_cast<size_t>(gradients_[i])]; }
+  size_t inputs() const { return sample_.query.in.size(); }
+  bool rounds() const { return run_.graph[result()].desc.dtype != DType::f64; }
+  bool has(size_t input) const { return run_.gradients[input] != kNoValue; }
+  HostTensor& input(size_t i) { return run_.values[i]; }
+  HostTensor& gradient(size_t i) { return value(run_.gradients[i]); }
 
   double weighted_sum() {
-    std::vector<HostTensor> in(values_.begin(), values_.begin() + static_cast<long>(inputs_));
+    std::vector<HostTensor> in(run_.values.begin(),
+                               run_.values.begin() + static_cast<long>(inputs()));
     std::vector<HostTensor> out =
-        run_reference(op(sample_.query.op), in, sample_.query.attrs, kContext);
-    if (dy_[0] == kNoValue) return out[0].get(0);
+        run_reference(op(sample_.query.op), in, sample_.query.attrs, kSampleContext);
+    if (run_.upstreams[0] == kNoValue) return out[0].get(0);
     double sum = 0;
-    HostTensor& dy = values_[static_cast<size_t>(dy_[0])];
+    HostTensor& dy = value(run_.upstreams[0]);
     for (size_t i = 0; i < out[0].size(); ++i) sum += out[0].get(i) * dy.get(i);
     return sum;
   }
 
  private:
+  ValueId result() const { return run_.graph.nodes[0].out[0]; }
+  HostTensor& value(ValueId v) { return run_.values[static_cast<size_t>(v)]; }
+
   const Sample& sample_;
-  Graph graph_;
-  GraphBuilder g_;
-  std::vector<HostTensor> values_;
-  size_t inputs_ = 0;
-  std::vector<ValueId> results_, dy_, gradients_;
+  std::mt19937 random_;
+  SampleRun run_;
 };
 
 }  // namespace
@@ -114,8 +87,8 @@ TEST_CASE("plain loops write every element, the same in single and double precis
                                       x.desc.shape, x.desc.layout});
         for (size_t i = 0; i < x.size(); ++i) twice.back().set(i, x.get(i));
       }
-      auto a = run_reference(t, single, s.query.attrs, kContext);
-      auto b = run_reference(t, twice, s.query.attrs, kContext);
+      auto a = run_reference(t, single, s.query.attrs, kSampleContext);
+      auto b = run_reference(t, twice, s.query.attrs, kSampleContext);
       for (size_t r = 0; r < a.size(); ++r) {
         CHECK(a[r].desc.dtype == s.query.out[r].dtype);
         for (size_t i = 0; i < a[r].size(); ++i) {
