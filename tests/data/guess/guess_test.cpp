@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <fmt/format.h>
-
 #include "../folder.h"
 #include "base/units.h"
 #include "data/readers/image.h"
