@@ -146,6 +146,18 @@ std::string without_groups(std::string_view text) {
   return std::string(text);
 }
 
+// Whether all marks of a number that has_csv_separators() are followed by groups of three digits,
+// as those of 1,234,567.8 are, and those of 1,5 and 0,123 are not.
+bool separates_thousands(std::string_view number, char mark) {
+  size_t digits = digits_of(number);
+  bool groups = digits <= 3 && number[0] != '0';
+  for (number.remove_prefix(digits); number.starts_with(mark); number.remove_prefix(1 + digits)) {
+    digits = digits_of(number.substr(1));
+    groups = groups && digits == 3;
+  }
+  return groups;
+}
+
 }  // namespace
 
 MarkedNumber marked_csv_number(std::string_view text, char decimal) {
@@ -181,7 +193,13 @@ MarkedNumber marked_csv_number(std::string_view text, char decimal) {
   std::string digits = without_groups(text);
   if (digits != text) is("numbers with spaces or apostrophes between digits");
   if (out.what.empty()) return {};
-  if (has_csv_separators(digits, decimal)) std::erase(digits, decimal == '.' ? ',' : '.');
+  if (has_csv_separators(digits, decimal)) {
+    const char other = decimal == '.' ? ',' : '.';
+    if (separates_thousands(digits, other))
+      std::erase(digits, other);
+    else  // the other decimal mark
+      std::ranges::replace(digits, other, decimal);
+  }
   double value = 0;
   if (!parse_csv_number(digits, value, decimal) || !is_digit(digits.empty() ? ' ' : digits[0]))
     return {};

@@ -51,6 +51,13 @@ TEST_CASE("numbers with marks that are not read are recognized") {
   CHECK(plain("3 138") == "num 3138");
   CHECK(plain("-3\u00a0138.5") == "num -3138.5");
   CHECK(plain("1'000'000") == "num 1000000");
+  // The other decimal mark, unless it separates groups of three digits.
+  CHECK(plain("1,51 €") == "amo 1.51");
+  CHECK(plain("0,5%") == "per 0.5");
+  CHECK(plain("1 101,5") == "num 1101.5");
+  CHECK(plain("0,123%") == "per 0.123");
+  CHECK(plain("1,234 €") == "amo 1234");
+  CHECK(plain("1.51 €", ',') == "amo 1,51");
   for (const char* const text : {"5", "-5", "1,5", "%", "$", "()", "a%", "(a)", "5 a", "3 13",
                                  "030 123", "2026-01-31", "1 2", "", "5%%x", "(1) (2)", "nan%"})
     CHECK_MESSAGE(plain(text).empty(), text);
