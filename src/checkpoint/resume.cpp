@@ -127,18 +127,19 @@ void note_jump_of_rate(const Session& s, const std::vector<SpecChange>& changes,
   const std::string unit(schedule_interval(spec));
   const int64_t k = unit == "step" ? r.state.step : r.state.epoch;
   const std::optional<RunLength> before = other_length(s, changes);
-  if (!before || k == 0 || r.complete) return;
+  // The last interval of the run before: with epochs, the one that it stopped in.
+  const int64_t end = unit == "epoch" && r.state.step % s.batches.train->steps() != 0 ? k : k - 1;
+  if (!before || end < 0 || r.complete) return;
   const int64_t was = unit == "step" ? before->steps : before->epochs,
                 is = unit == "step" ? s.length.steps : s.length.epochs;
   GroupSchedules old(spec, s.parameter_groups.rates, was), now(spec, s.parameter_groups.rates, is);
   (void)old.restore(r.state.schedule);
   (void)now.restore(r.state.schedule);
-  const double last = old.lr(k - 1), same = now.lr(k - 1);
+  const double last = old.lr(end), same = now.lr(end);
   if (std::abs(last - same) <= kJump * std::max(std::abs(last), std::abs(same))) return;
   r.notes.push_back(fmt::format(
       "warning: the learning rate jumps from {:.4g} to {:.4g}: the schedule now has {}, not {}; "
-      "for "
-      "a smooth end, start a new run, or give the run a constant rate with schedule=none",
+      "for a smooth end, start a new run, or give the run a constant rate with schedule=none",
       last, now.lr(k), counted(is, unit), was));
 }
 

@@ -118,15 +118,19 @@ TEST_CASE("images that are read on the way go on in the middle of an epoch") {
 TEST_CASE("a schedule that jumps when a run gets longer is warned of") {
   const Folder folder;
   const auto train = [&](const std::string& schedule, const std::string& epochs,
-                         const std::string& resume) {
+                         const std::string& resume, const std::string& steps = "null") {
     return run_spec_in({folder.path(), resume}, kFiveSteps,
-                       {"cores=1", "schedule=" + schedule, "epochs=" + epochs})
+                       {"cores=1", "schedule=" + schedule, "epochs=" + epochs, "steps=" + steps})
         .err;
   };
   train("{cosine_annealing: }", "2", "");
   const std::string longer = train("{cosine_annealing: }", "20", folder.file("run"));
   CHECK_MESSAGE(has(longer, "warning: the learning rate jumps from "), longer);
   CHECK_MESSAGE(has(longer, ": the schedule now has 20 epochs, not 2; "), longer);
+  // In the middle of an epoch, the last rate is that epoch's.
+  train("{cosine_annealing: }", "20", "", "7");
+  const std::string middle = train("{cosine_annealing: }", "20", folder.file("run"));
+  CHECK_MESSAGE(has(middle, "warning: the learning rate jumps from 0.005 to 0.009938: "), middle);
   train("{step: {step_size: 1}}", "2", "");
   const std::string same = train("{step: {step_size: 1}}", "20", folder.file("run"));
   CHECK_MESSAGE(has(same, "  epochs: 2 -> 20\n"), same);
