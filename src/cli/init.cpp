@@ -127,9 +127,10 @@ void declare_init(Arguments& arguments, InitArguments& given) {
                  "the last");
   arguments.text("--header yes|no", given.header, {.words = {"yes", "no"}},
                  "whether the first line of a CSV names the columns; default: it looks so");
-  arguments.text("--missing drop", given.missing, {.words = {"drop", "mean"}},
-                 "leave out lines of a CSV that lack a value; default: inputs get the mean, and "
-                 "targets must have one");
+  arguments.text("--missing WORD", given.missing, {.words = {"drop", "mean", "class"}},
+                 "drop: leave out lines of a CSV that lack a value; mean, the default: inputs get "
+                 "the mean, and targets must have a value; class: a target such as None or NA is a "
+                 "class of this name");
   arguments.text("--decimal MARK", given.decimal, {.words = {".", ","}},
                  "the decimal mark of a CSV, . or ,; default: by its numbers");
   arguments.text("--exclude NAMES", given.query.exclude, {},
@@ -145,8 +146,9 @@ int run_init(InitArguments& given) {
     fail(Fault::spec, "the name of the data is empty; name a file, a folder or a data set");
   if (!given.header.empty() && given.header != "yes" && given.header != "no")
     throw BadWords{fmt::format("init --header {}: write yes or no", given.header)};
-  if (!given.missing.empty() && given.missing != "drop" && given.missing != "mean")
-    throw BadWords{fmt::format("init --missing {}: write drop or mean", given.missing)};
+  if (!given.missing.empty() && given.missing != "drop" && given.missing != "mean" &&
+      given.missing != "class")
+    throw BadWords{fmt::format("init --missing {}: write drop, mean or class", given.missing)};
   if (!given.decimal.empty() && given.decimal != "." && given.decimal != ",")
     throw BadWords{fmt::format("init --decimal {}: write . or ,", given.decimal)};
   if (!given.decimal.empty()) given.query.decimal = given.decimal[0];
@@ -154,6 +156,7 @@ int run_init(InitArguments& given) {
     given.query.header =
         given.header == "yes" ? CsvFormat::HeaderLine::yes : CsvFormat::HeaderLine::no;
   given.query.drops_missing = given.missing == "drop";
+  given.query.missing_is_class = given.missing == "class";
   DataGuess guess = guess_data(given.query);
   const std::string path = given.out.empty() ? word_of(guess.name) + ".yaml" : given.out;
   guess.name = word_of(given.out.empty() ? guess.name : fs::path(path).stem().string());

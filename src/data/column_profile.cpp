@@ -13,8 +13,8 @@
 
 namespace dpt {
 
-ColumnProfile::ColumnProfile(const std::string& name, char decimal)
-    : name_(one_line(name)), decimal_(decimal) {}
+ColumnProfile::ColumnProfile(const std::string& name, char decimal, bool words)
+    : name_(one_line(name)), decimal_(decimal), missing_words_(words) {}
 
 void ColumnProfile::add(const CsvField& field) {
   ++rows_;
@@ -27,7 +27,7 @@ void ColumnProfile::add(const CsvField& field) {
     last_ = value;
     return;
   }
-  if (is_missing_csv(field.text)) {
+  if (missing_words_ ? field.text.empty() : is_missing_csv(field.text)) {
     if (missing_++ > 0) return;
     missing_line_ = field.line;
     missing_column_ = field.column;

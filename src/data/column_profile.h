@@ -14,8 +14,9 @@ namespace dpt {
 
 class ColumnProfile {
  public:
-  // decimal: '.' or ','
-  explicit ColumnProfile(const std::string& name, char decimal = '.');
+  // decimal: '.' or ','. words: texts that stand for missing values, such as None, are words, and
+  // only empty fields lack a value.
+  explicit ColumnProfile(const std::string& name, char decimal = '.', bool words = false);
 
   void add(const CsvField& field);
 
@@ -63,6 +64,7 @@ class ColumnProfile {
 
   std::string name_;
   char decimal_;
+  bool missing_words_;  // the argument `words`
   size_t rows_ = 0, missing_ = 0, missing_line_ = 0, missing_column_ = 0;
   std::string missing_text_;
   size_t words_in_all_ = 0, dates_ = 0, separated_ = 0, infinite_ = 0, marked_ = 0;

@@ -46,12 +46,13 @@ void check_target(const ScannedColumns& t, const ColumnProfile& target, const st
   if (target.missing() > 0 && !drops)
     fail(Fault::data,
          "{}:{}:{}: the target column '{}' {} on this line{}; leave such lines out with --missing "
-         "drop, {}",
+         "drop{}, {}",
          path, target.missing_line(), target.missing_column(), target.name(),
          target.missing_text().empty()
              ? "is empty"
              : fmt::format("has '{}', which stands for a missing value,", target.missing_text()),
-         target.missing() > 1 ? " and on " + counted(target.missing() - 1, "other") : "", other);
+         target.missing() > 1 ? " and on " + counted(target.missing() - 1, "other") : "",
+         target.missing_text().empty() ? "" : ", take it as a class with --missing class", other);
   if (target.kind() == Kind::broken)
     fail(Fault::data, "{}: the target column '{}' {}; {}, {}", path, target.name(),
          target.why_broken(), t.advice(target, target.correction()), other);
@@ -61,14 +62,16 @@ void check_target(const ScannedColumns& t, const ColumnProfile& target, const st
          target.name(), target.first_word(), other);
 }
 
+constexpr size_t kFewNumbers = 20;  // so many different whole numbers may be classes
+
 // Few different whole numbers or texts are classes.
 Task task_of(const ScannedColumns& t, const std::string& path) {
-  constexpr size_t kFew = 20;
   const ColumnProfile& target = t.profiles[t.targets[0]];
   const size_t given = target.rows() - target.missing(), different = t.target_texts.size();
   if (target.kind() == Kind::numbers)
-    return target.whole() && different <= kFew && different * 5 <= given ? Task::classification
-                                                                         : Task::regression;
+    return target.whole() && different <= kFewNumbers && (different == 2 || different * 5 <= given)
+               ? Task::classification
+               : Task::regression;
   if (different > kMostCsvClasses || different * 2 > given)
     fail(Fault::data,
          "{}: the target column '{}' has {} different values of text in {} lines, so they cannot "
@@ -254,27 +257,41 @@ void add_format(DataGuess& g, const CsvFormat& format) {
                           "whether the first line names the columns"});
 }
 
-// Throws if the only column to predict from names images.
+// Throws if the only column to predict from names images, or one of several whose files exist.
 void refuse_images(const ScannedColumns& t, const CsvFormat& format, const std::string& path) {
-  const auto image = std::ranges::find_if(t.profiles, names_images);
-  if (image == t.profiles.end()) return;
-  ImageTable table{.path = path, .delimiter = format.delimiter, .header = t.head.header};
-  table.images = static_cast<size_t>(image - t.profiles.begin());
-  table.targets = t.targets;
+  const std::optional<ImageColumn> image = find_image_column(t, format, path);
+  if (!image || t.is_category(image->column) ||
+      std::ranges::find(t.exclude, image->column) != t.exclude.end())
+    return;
+  const std::string what = fmt::format("{}: column '{}' holds names of images, such as {}", path,
+                                       t.profiles[image->column].name(), image->first);
+  ImageTable table{.path = path,
+                   .delimiter = format.delimiter,
+                   .header = t.head.header,
+                   .images = *image,
+                   .targets = t.targets};
   const std::vector<std::string> reasons = reasons_left_out(t);
   for (size_t i = 0; i < t.profiles.size(); ++i) {
-    if (i == table.images || t.is_target(i)) continue;
-    if (t.is_target(table.images) && t.profiles.size() == 2)
+    if (i == image->column || t.is_target(i)) continue;
+    if (t.is_target(image->column) && t.profiles.size() == 2) {
       table.targets = {i};
-    else if (reasons[i].empty())
-      return;
+    } else if (reasons[i].empty()) {
+      if (!image->exists || t.is_target(image->column)) return;
+      fail(Fault::data,
+           "{}, which a table does not read; to train on the images, name all columns to predict "
+           "with --target a,b and others with --exclude; to train on the other columns, leave this "
+           "one out with --exclude {}",
+           what, t.head.reference(image->column));
+    }
   }
-  if (table.targets[0] == table.images) return;
+  if (table.targets[0] == image->column) return;
   const ColumnProfile& target = t.profiles[table.targets[0]];
-  table.classes = table.targets.size() == 1 &&
-                  (target.kind() == Kind::texts || task_of(t, path) == Task::classification);
-  fail(Fault::data, "{}: column '{}' holds names of images, such as {}; {}", path, image->name(),
-       image->first_word(), image_table_remedy(table, image->words().begin()->first));
+  table.classes =
+      table.targets.size() == 1 &&
+      (target.kind() == Kind::texts ||
+       (target.kind() == Kind::numbers && target.whole() && target.different() <= kFewNumbers));
+  for (const auto& [text, word] : target.words()) table.class_names.push_back(text);
+  fail(Fault::data, "{}; {}", what, image_table_remedy(table));
 }
 
 }  // namespace

@@ -69,7 +69,8 @@ std::vector<size_t> target_columns(const CsvHead& head, const std::string& wante
 void profile(ScannedColumns& t, const std::string& path, const CsvFormat& format,
              std::span<const size_t> needed) {
   t.profiles.clear();
-  for (const std::string& name : t.head.names) t.profiles.emplace_back(name, format.decimal);
+  for (size_t i = 0; i < t.head.columns(); ++i)
+    t.profiles.emplace_back(t.head.names[i], format.decimal, t.missing_is_class && t.is_target(i));
   t.target_texts = {};
   t.rows = t.dropped = 0;
   scan_csv(path, format, [&](const CsvLine& line) {
@@ -82,7 +83,8 @@ void profile(ScannedColumns& t, const std::string& path, const CsvFormat& format
     if (lacks_csv_value(line.fields, needed)) return ++t.dropped > 0;
     for (size_t i = 0; i < t.profiles.size(); ++i) t.profiles[i].add(line.fields[i]);
     if (const std::string_view text = line.fields[t.targets[0]].text;
-        t.targets.size() == 1 && t.target_texts.size() <= kMostCsvClasses && !is_missing_csv(text))
+        t.targets.size() == 1 && t.target_texts.size() <= kMostCsvClasses &&
+        (t.missing_is_class ? !text.empty() : !is_missing_csv(text)))
       t.target_texts.add(text);
     ++t.rows;
     return true;
@@ -216,6 +218,7 @@ ScannedColumns scan_columns(const std::string& path, const CsvFormat& format,
                             const GuessQuery& query) {
   ScannedColumns t{.head = read_csv_head(path, format)};
   t.decimal = format.decimal;
+  t.missing_is_class = query.missing_is_class;
   t.targets = target_columns(t.head, query.target, path);
   t.exclude = columns_named(t.head, query.exclude, path, "--exclude");
   t.categories = columns_named(t.head, query.categories, path, "--categories");

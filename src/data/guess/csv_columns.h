@@ -21,6 +21,7 @@ struct ScannedColumns {
   CsvTexts target_texts;  // of the first target, if there is one only; up to kMostCsvClasses + 1
   size_t rows = 0, dropped = 0;  // lines that are used, and that are left out for want of a value
   char decimal = '.';
+  bool missing_is_class = false;  // see GuessQuery
   // The number of the first line if that is a sample by its fields alone, and may be a header; else
   // 0.
   size_t doubtful_line = 0;

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/one_line.h"
 #include "data/image_files.h"
 #include "formats/python_call.h"
 
@@ -14,15 +17,51 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folder that a table's file names are relative to: the table's own, or one beside it.
-fs::path folder_of(const fs::path& table, const std::string& image) {
-  std::error_code none;
+// "train/img0.jpg" of "train\\img0.jpg", which Windows writes.
+std::string with_slashes(std::string text) {
+  std::ranges::replace(text, '\\', '/');
+  return text;
+}
+
+// Where a file of this name lies, and what the name lacks; none: nowhere. endings: the name may
+// lack one.
+std::optional<ImageColumn> file_named(const fs::path& table, std::string_view text, bool endings) {
+  constexpr std::string_view kEndings[] = {"",      ".jpg",  ".jpeg", ".png",  ".JPG", ".JPEG",
+                                           ".PNG",  ".tif",  ".tiff", ".webp", ".bmp", ".TIF",
+                                           ".TIFF", ".WEBP", ".BMP",  ".ppm",  ".pgm"};
+  constexpr size_t kLongest = 1000;
+  if (text.empty() || text.size() > kLongest) return {};
+  const std::string name = with_slashes(std::string(text));
   const fs::path own = table.parent_path();
-  const std::string listed = own.empty() ? "." : own.string();
-  if (fs::exists(own / image, none)) return own;
-  for (const std::string& folder : list_folder(listed).folders)
-    if (fs::exists(own / folder / image, none)) return own / folder;
-  return own;
+  std::vector<fs::path> folders = {own};
+  for (const std::string& folder : list_folder(own.empty() ? "." : own.string()).folders)
+    folders.push_back(own / folder);
+  std::error_code none;
+  for (const std::string_view ending : kEndings) {
+    if (!ending.empty() && !endings) break;
+    for (const fs::path& folder : folders) {
+      const fs::path file = folder / (name + std::string(ending));
+      if (is_image_ending(file.extension().string()) && fs::is_regular_file(file, none))
+        return ImageColumn{
+            .folder = folder.string(), .ending = std::string(ending), .exists = true};
+    }
+  }
+  return {};
+}
+
+// A shell's word: in single quotes.
+std::string quoted(std::string text) {
+  for (size_t at = 0; (at = text.find('\'', at)) != text.npos; at += 4)
+    text.replace(at, 1, "'\\''");
+  return "'" + text + "'";
+}
+
+// What replaces the slash in names of classes, so that each is one folder and no two are the same.
+std::string_view for_slash(const std::vector<std::string>& classes) {
+  for (const std::string_view mark : {"_", "-", "+", "~"})
+    if (std::ranges::none_of(classes, [&](const std::string& c) { return c.find(mark) != c.npos; }))
+      return mark;
+  return "__";
 }
 
 }  // namespace
@@ -34,29 +73,66 @@ bool names_images(const ColumnProfile& column) {
          });
 }
 
-std::string image_table_remedy(const ImageTable& table, const std::string& image) {
+std::optional<ImageColumn> find_image_column(const ScannedColumns& t, const CsvFormat& format,
+                                             const std::string& path) {
+  constexpr size_t kIds = 4;  // names without endings are in one of the first columns
+  const std::vector<std::string> reasons = reasons_left_out(t);
+  std::optional<ImageColumn> out;
+  scan_csv(path, format, [&](const CsvLine& line) {
+    if (line.header) return true;
+    for (size_t i = 0; i < line.fields.size() && !out; ++i) {
+      const bool id = i < kIds && !reasons[i].empty();
+      if (!id && !names_images(t.profiles[i])) continue;
+      out = file_named(path, line.fields[i].text, id);
+      if (!out) continue;
+      out->column = i;
+      out->first =
+          fmt::format("'{:.20}' on line {}", one_line(line.fields[i].text), line.fields[i].line);
+    }
+    return false;
+  });
+  if (out) return out;
+  const auto named = std::ranges::find_if(t.profiles, names_images);
+  if (named == t.profiles.end()) return {};
+  return ImageColumn{.column = static_cast<size_t>(named - t.profiles.begin()),
+                     .folder = fs::path(path).parent_path().string(),
+                     .first = named->first_word()};
+}
+
+std::string image_table_remedy(const ImageTable& table) {
   const fs::path path = table.path;
   const std::string out = (path.parent_path() / (path.stem().string() + "_images")).string();
   const std::string rows =
       fmt::format("[r for r in csv.reader(open({}){}) if r]{}", python(table.path),
                   table.delimiter == ',' ? "" : fmt::format(", delimiter=\"{}\"", table.delimiter),
                   table.header ? "[1:]" : "");
-  const std::string file =
-      fmt::format("os.path.join({}, r[{}])", python(folder_of(path, image).string()), table.images);
-  if (table.classes)
+  const ImageColumn& images = table.images;
+  const std::string name = fmt::format("r[{}].replace(\"\\\\\", \"/\"){}", images.column,
+                                       images.ending.empty() ? "" : " + " + python(images.ending));
+  const std::string file = fmt::format("os.path.join({}, {})", python(images.folder), name);
+  if (table.classes) {
+    // Images of one name in several folders stay apart by their numbers.
+    const std::string code = fmt::format(
+        "import csv, os, shutil; [shutil.copy({0}, os.makedirs(d, exist_ok=True) or "
+        "os.path.join(d, \"%06d_\" % i + os.path.basename({1}))) for i, r in enumerate({2}) for d "
+        "in "
+        "[os.path.join({3}, r[{4}].replace(\"/\", \"{5}\"))]]",
+        file, name, rows, python(out), table.targets[0], for_slash(table.class_names));
     return fmt::format(
-        "dptrain reads classes from folders: copy the images there by python3 -c 'import csv, os, "
-        "shutil; [shutil.copy({}, os.makedirs(d, exist_ok=True) or d) for r in {} for d in "
-        "[os.path.join({}, r[{}])]]', and then: dptrain init {}",
-        file, rows, python(out), table.targets[0], out);
-  return fmt::format(
-      "for values dptrain reads images from arrays: write these by mkdir {0} && python3 -c 'import "
-      "csv, os, numpy as np; from PIL import Image; rows = {1}; np.save({2}, "
-      "[np.asarray(Image.open({3}).convert(\"RGB\").resize((64, 64))).transpose(2, 0, 1) for r in "
-      "rows]); np.save({4}, np.array([[r[i] for i in [{5}]] for r in rows], \"float32\"))', and "
-      "then: dptrain init {0}",
-      out, rows, python((fs::path(out) / "x.npy").string()), file,
+        "dptrain reads classes from folders: copy the images there by python3 -c {}, and then: "
+        "dptrain init {}",
+        quoted(code), out);
+  }
+  const std::string code = fmt::format(
+      "import csv, os, numpy as np; from PIL import Image; rows = {}; np.save({}, "
+      "[np.asarray(Image.open({}).convert(\"RGB\").resize((64, 64))).transpose(2, 0, 1) for r in "
+      "rows]); np.save({}, np.array([[r[i] for i in [{}]] for r in rows], \"float32\"))",
+      rows, python((fs::path(out) / "x.npy").string()), file,
       python((fs::path(out) / "y.npy").string()), fmt::join(table.targets, ", "));
+  return fmt::format(
+      "for values dptrain reads images from arrays: write these by mkdir {0} && python3 -c {1}, "
+      "and then: dptrain init {0}",
+      out, quoted(code));
 }
 
 }  // namespace dpt

@@ -226,7 +226,11 @@ class Reader {
                                                "`missing: mean`, which fills such fields"
                                              : "; enter a value, or delete the line");
     if (targets_[column])
-      return what + "; enter the value, or leave such lines out with `missing: drop`";
+      return what + "; enter the value, " +
+             (kinds_[column] == Kind::text && !text.empty()
+                  ? "list it in `class_names` with the other classes if it is one, "
+                  : "") +
+             "or leave such lines out with `missing: drop`";
     return what +
            "; enter a value, fill such fields with `missing: mean`, leave such lines out with "
            "`missing: drop`, or leave the column out with `exclude`";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -132,6 +133,27 @@ TEST_CASE("lines without a target are left out on request, and are no class") {
   CHECK(settings_text(g) ==
         "path=t.csv, targets=t, class_names=[\"no\", \"yes\"], missing=drop, standardize=true");
   CHECK(g.train.size() == 39);
+}
+
+TEST_CASE("a class that is called None is taken as one on request, and two numbers are classes") {
+  const Folder folder;
+  const std::string path = folder.write(
+      "t.csv", table("a,sleep\n", 12, [](int i) {
+        return fmt::format("{}.5,{}", i % 5, i % 3 == 0 ? "None" : i % 3 == 1 ? "Apnea" : "NA");
+      }));
+  CHECK(has(data_error([&] { guess_data({.path = path}); }),
+            "the target column 'sleep' has 'None', which stands for a missing value, on this line "
+            "and on 7 others; leave such lines out with --missing drop, take it as a class with "
+            "--missing class, or choose another column with --target"));
+  const DataGuess g = guess_data({.path = path, .missing_is_class = true});
+  CHECK(g.class_names == std::vector<std::string>{"Apnea", "NA", "None"});
+  CHECK(g.train.size() == 12);
+  const std::string empty = folder.write("e.csv", "a,y\n1,x\n2,\n3,x\n4,y\n5,y\n");
+  CHECK(
+      has(data_error([&] { guess_data({.path = empty, .missing_is_class = true}); }),
+          "the target column 'y' is empty on this line; leave such lines out with --missing drop, "
+          "or choose another column"));
+  CHECK(has(guess_text("a,y\n1.5,0\n2.5,1\n0.5,0\n7.5,1\n"), "classes=2"));
 }
 
 TEST_CASE("lines that are left out on request decide nothing") {
@@ -604,25 +626,59 @@ TEST_CASE("a table of image names is refused with a command that sorts the image
   const auto why = [&](const std::string& name, const std::string& text) {
     return data_error([&] { guess_data({.path = folder.write(name, text)}); });
   };
+  // Runs the command of a refusal, and guesses what it made.
+  const auto sorted = [&](const std::string& refusal) {
+    const size_t begin = refusal.find("python3 -c '"),
+                 end = refusal.find("', and then: dptrain init ");
+    REQUIRE_MESSAGE(end != refusal.npos, refusal);
+    CHECK(std::system(refusal.substr(begin, end + 1 - begin).c_str()) == 0);
+    return guess_data({.path = refusal.substr(refusal.rfind(' ') + 1)});
+  };
   const std::string refusal = why("labels.csv", classes);
   CHECK(has(refusal,
             "labels.csv: column 'file' holds names of images, such as '0.png' on line 2; "
             "dptrain reads classes from folders: copy the images there by python3 -c '"));
-  const size_t begin = refusal.find("python3 -c '"),
-               end = refusal.find("', and then: dptrain init");
-  REQUIRE(end != refusal.npos);
   CHECK(refusal.ends_with(folder.file("labels_images")));
+  // Files of one name in several folders, classes with slashes, ids without endings, and
+  // backslashes.
+  std::string patients = "image,finding\n", ids = "id,breed\n", windows = "file,label\n";
+  for (int i = 0; i < 12; ++i) {
+    folder.write(fmt::format("scans/p{}/view.png", i), image);
+    patients += fmt::format("scans/p{}/view.png,{}\n", i, i % 2 == 0 ? "a/b" : "a_b");
+    ids += fmt::format("{},{}\n", i, i % 3 == 0 ? "beagle" : "pug");
+    windows += fmt::format("scans\\p{}\\view.png,{}\n", i, i % 2);
+  }
+  CHECK(has(why("ids.csv", ids), "column 'id' holds names of images, such as '0' on line 2; "));
   if (std::system("python3 -c ''") == 0) {
-    CHECK(std::system(refusal.substr(begin, end + 1 - begin).c_str()) == 0);
-    const DataGuess g = guess_data({.path = folder.file("labels_images")});
-    CHECK(g.class_names == std::vector<std::string>{"cat", "the dog"});
-    CHECK(g.train.size() == 12);
+    using Names = std::vector<std::string>;
+    for (const auto& [name, text, expected] :
+         {std::tuple{"labels.csv", classes, Names{"cat", "the dog"}},
+          {"patients.csv", patients, Names{"a-b", "a_b"}},
+          {"ids.csv", ids, Names{"beagle", "pug"}},
+          {"windows.csv", windows, Names{"0", "1"}}}) {
+      CAPTURE(name);
+      const DataGuess g = sorted(why(name, text));
+      CHECK(g.class_names == expected);
+      CHECK(g.train.size() == 12);
+    }
   }
   CHECK(has(why("ages.csv", ages), "for values dptrain reads images from arrays: write these by"));
   CHECK(has(why("turned.csv", "label,file\ncat,0.png\ndog,1.png\ncat,2.png\ndog,3.png\n"),
-            "os.path.join(\"" + folder.file("turned_images") + "\", r[0])"));
-  CHECK(notes(guess_data({.path = folder.write("mixed.csv", mixed)}),
-              "column 'file' is left out: it holds names of images, such as '0.png' on line 2"));
+            "os.path.join(\"" + folder.file("turned_images") + "\", r[0].replace("));
+  CHECK(has(why("mixed.csv", mixed),
+            "mixed.csv: column 'file' holds names of images, such as '0.png' on line 2, which a "
+            "table does not read; to train on the images, name all columns to predict with "
+            "--target a,b and others with --exclude; to train on the other columns, leave this one "
+            "out with --exclude file"));
+  CHECK(
+      notes(guess_data({.path = folder.file("mixed.csv"), .exclude = "file"}), "inputs: 1 column"));
+  CHECK(has(data_error([&] { guess_data({.path = folder.file("mixed.csv"), .exclude = "size"}); }),
+            "copy the images there by python3"));
+  std::string elsewhere = "file,size,label\n";
+  for (int i = 0; i < 12; ++i) elsewhere += fmt::format("far/{}.png,{}.5,{}\n", i, i % 5, i % 2);
+  CHECK(
+      notes(guess_data({.path = folder.write("elsewhere.csv", elsewhere)}),
+            "column 'file' is left out: it holds names of images, such as 'far/0.png' on line 2"));
 }
 
 TEST_CASE("masks of black and white pixels are refused with their conversion") {
