@@ -17,9 +17,8 @@ constexpr std::string_view kOptimizer = "optimizer";
 struct Home {
   std::string name;
   TensorDesc desc;  // with its layout in memory
-  Shape file_shape;
   std::byte* memory = nullptr;
-  TensorDesc of_file() const { return {desc.dtype, file_shape}; }
+  TensorDesc of_file() const { return {desc.dtype, desc.shape}; }
 };
 
 // `weights` may be null if nothing is read or written.
@@ -29,7 +28,6 @@ std::vector<Home> homes_of(const Graph& graph, const std::vector<Location>& loca
   for (ValueId v : graph.state())
     out.push_back({.name = graph[v].name,
                    .desc = graph[v].desc,
-                   .file_shape = graph[v].shape_in_files(),
                    .memory = weights ? reinterpret_cast<std::byte*>(weights) +
                                            location[static_cast<size_t>(v)].offset
                                      : nullptr});
@@ -51,7 +49,6 @@ std::vector<Home> homes_of_states(const RunSettings& settings, const CompiledMod
     for (size_t i = 0; i < names.size(); ++i)
       out.push_back({.name = parameter.name + "." + names[i],
                      .desc = parameter.desc,
-                     .file_shape = parameter.shape_in_files(),
                      .memory = reinterpret_cast<std::byte*>(state(static_cast<int>(i)) +
                                                             model.layout.offset[p])});
   }

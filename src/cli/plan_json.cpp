@@ -14,7 +14,7 @@ Json tensors_of(const CompiledModel& model) {
   Json out = Json::array();
   const auto add = [&](ValueId id, std::string_view kind) {
     const Value& v = model.graph[id];
-    const Shape shape = v.shape_in_files();
+    const Shape& shape = v.desc.shape;
     out.push(Json{
         {"name", v.name},
         {"shape", Json::array_of(shape.extents())},

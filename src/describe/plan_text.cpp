@@ -51,7 +51,7 @@ std::string parameters_text(const ParameterGroups& parameter_groups, const Compi
   for (size_t i = 0; i < model.graph.parameters.size(); ++i) {
     const Value& v = model.graph[model.graph.parameters[i]];
     out += fmt::format(
-        "  {:<28} {:<16} {:>10}{}{}\n", v.name, v.shape_in_files().str(), v.desc.shape.elements(),
+        "  {:<28} {:<16} {:>10}{}{}\n", v.name, v.desc.shape.str(), v.desc.shape.elements(),
         v.desc.layout == Layout::plain ? "" : fmt::format("  {}", name_of(v.desc.layout)),
         model.graph.gradients[i] == kNoValue ? "  frozen" : group_text(parameter_groups, i));
   }

@@ -57,7 +57,7 @@ std::string OnnxGraph::initializer(ValueId v) {
   if (found == tensors_.end())
     fail(Fault::data, "the weights have no '{}'; give those of this model", value.name);
   const TensorDesc& desc = found->second->desc;
-  const Shape& wanted = value.shape_in_files();
+  const Shape& wanted = value.desc.shape;
   if (desc.dtype != DType::f32 || desc.shape != wanted)
     fail(Fault::data, "the weights' '{}' is {}{}, but the model's is {}{}", value.name,
          name_of(desc.dtype), desc.shape.str(), name_of(value.desc.dtype), wanted.str());

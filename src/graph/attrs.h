@@ -75,37 +75,32 @@ struct SliceOf {  // elements [begin, begin + length) of dimension `dim`
   int64_t extent = 0;  // slice_gradient: extent of the whole dimension
 };
 
-// {height, width}. Values [N, C, W] are treated as [N, C, 1, W].
-using Pair = std::array<int64_t, 2>;
+// {depth, height, width}. Values [N, C, W] are treated as [N, C, 1, 1, W], and [N, C, H, W] as
+// [N, C, 1, H, W].
+using Extents = std::array<int64_t, 3>;
 
 // A sliding window. `before` and `behind` are the padding at the start and the end of each extent.
 struct Window {
-  Pair kernel{1, 1}, stride{1, 1}, dilation{1, 1}, before{0, 0}, behind{0, 0};
+  Extents kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, before{}, behind{};
   bool operator==(const Window&) const = default;
 };
 struct Convolution {
   Window window;
   int64_t groups = 1;
-  Pair output_padding{0, 0};  // convolution_transpose: added to the result's extents
+  Extents output_padding{};  // convolution_transpose: added to the result's extents
 };
 struct Pool {
   Window window;
   bool ceil_mode = false;
   bool count_include_pad = true;  // avg_pool
   int64_t divisor_override = 0;   // avg_pool; 0: none
-  Pair extents{0, 0};             // gradients: extents of x
-};
-// unfold_depth, fold_depth: a window along the depth of volumes [N, C, D, H, W].
-struct DepthWindow {
-  Window window;        // its first numbers, those of a window {depth, 1}
-  int64_t samples = 1;  // fold_depth: samples N of the result
-  int64_t extent = 0;   // fold_depth: depth of the result
+  Extents extents{};              // gradients: extents of x
 };
 struct Resize {
-  Pair extents{0, 0};  // extents of the result
+  Extents extents{};  // extents of the result
   // upsample_nearest: PyTorch's scale_factor, from which source indices are computed; 0: use result
   // / input
-  std::array<double, 2> scale{0, 0};
+  std::array<double, 3> scale{};
   bool align_corners = false;  // upsample_bilinear, upsample_bicubic
   bool exact = false;          // upsample_nearest: PyTorch's mode nearest-exact
 };

@@ -79,12 +79,12 @@ ValueId GraphBuilder::mask(TensorDesc desc, double keep) {
               .origin = origin({.probability = keep})});
 }
 
-ValueId GraphBuilder::parameter(std::string_view name, Shape shape, Init init, Shape file_shape) {
+ValueId GraphBuilder::parameter(std::string_view name, Shape shape, Init init) {
   const ValueId v = add({.name = fmt::format("{}.{}", scope_, name),
                          .desc = {DType::f32, shape},
                          .role = Role::parameter,
                          .trainable = trainable_,
-                         .origin = origin({.init = init, .file_shape = file_shape})});
+                         .origin = origin({.init = init})});
   graph_.parameters.push_back(v);
   graph_.gradients.push_back(kNoValue);
   return v;

@@ -50,8 +50,7 @@ class GraphBuilder {
   ValueId input(std::string name, TensorDesc desc, Role role = Role::input);
   ValueId constant(std::string_view name, Shape shape, std::vector<double> content);
   ValueId mask(TensorDesc desc, double keep);
-  // file_shape: see Origin::file_shape.
-  ValueId parameter(std::string_view name, Shape shape, Init init, Shape file_shape = {});
+  ValueId parameter(std::string_view name, Shape shape, Init init);
 
   // A tensor that is kept between steps, with all elements `first` initially. saved: it is part of
   // the state_dict.

@@ -46,9 +46,6 @@ struct Origin {
   Init init{};  // parameters and buffers
   // parameters: drawn after all parameters have drawn `init`; replaces it
   std::optional<Init> reinit{};
-  // parameters: the shape in PyTorch and in files, of the same elements in the same order; rank 0:
-  // that of the value
-  Shape file_shape{};
   std::vector<double> content{};  // constants
   double probability = 0;         // masks: probability that an element is kept
   bool operator==(const Origin&) const = default;
@@ -63,9 +60,6 @@ struct Value {
   // Of parameters, buffers, constants and masks, a third of the values; null: others. Values with
   // equal origins share one.
   std::shared_ptr<const Origin> origin{};
-  const Shape& shape_in_files() const {
-    return origin && origin->file_shape.rank() > 0 ? origin->file_shape : desc.shape;
-  }
   void reinitialise(const Init& init);  // sets Origin::reinit. REQUIRES: a parameter
 };
 

@@ -20,6 +20,7 @@ enum class Precision {
   compute,       // in the half: matrix products and convolutions
   full,          // in f32: losses
   full_on_cuda,  // `full` in CUDA's autocast list, `follow` in the CPU's
+  pool,          // `full` in the CPU's autocast list for volumes, else `follow`
   statistics,    // like `follow`, even if the whole model is in a half: batch norm
   follow         // in the widest type of its activations; parameters are not cast
 };

@@ -1,8 +1,9 @@
-// Geometry of convolution and pooling windows along one extent of an image: i = 0 is the height, i
-// = 1 the width.
+// Geometry of convolution and pooling windows along the extents of an image: i = 0 is the depth, i
+// = 1 the height, i = 2 the width.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -16,7 +17,16 @@ namespace dpt {
 // The range [first, last).
 struct Span1 {
   int64_t first, last;
+  int64_t elements() const { return std::max<int64_t>(0, last - first); }
 };
+
+// The extents of [N, C, ...]: those behind the last two of rank 5, and 1 where a lower rank has
+// none. Other ranks have all elements of a channel as their width.
+inline Extents extents_of(const Shape& s) {
+  if (s.rank() == 5) return {s[2], s[3], s[4]};
+  if (s.rank() == 4) return {1, s[2], s[3]};
+  return {1, 1, s.rank() > 2 ? s.tail(2).elements() : 1};
+}
 
 // An extent plus its padding.
 inline int64_t padded(const Window& w, size_t i, int64_t extent) {
@@ -49,7 +59,41 @@ inline Span1 piece(int64_t place, int64_t in, int64_t out) {
   return {place * in / out, ((place + 1) * in + out - 1) / out};
 }
 
-// For each of `out` elements along extent `axis` (0: height), the index of the nearest among `in`.
+// One range of each extent.
+using Box = std::array<Span1, 3>;
+inline Box inside(const Window& w, const Extents& place, const Extents& in) {
+  return {inside(w, 0, place[0], in[0]), inside(w, 1, place[1], in[1]),
+          inside(w, 2, place[2], in[2])};
+}
+inline Box piece(const Extents& place, const Extents& in, const Extents& out) {
+  return {piece(place[0], in[0], out[0]), piece(place[1], in[1], out[1]),
+          piece(place[2], in[2], out[2])};
+}
+inline Box all_of(const Extents& e) { return {Span1{0, e[0]}, {0, e[1]}, {0, e[2]}}; }
+inline int64_t elements_of(const Box& b) {
+  return b[0].elements() * b[1].elements() * b[2].elements();
+}
+
+// Calls f(position) for the positions of a box, the last extent first, in steps of `step`.
+template <class F>
+void each_position(const Box& b, const Extents& step, F f) {
+  for (int64_t d = b[0].first; d < b[0].last; d += step[0])
+    for (int64_t h = b[1].first; h < b[1].last; h += step[1])
+      for (int64_t w = b[2].first; w < b[2].last; w += step[2]) f(Extents{d, h, w});
+}
+
+// What avg_pool divides the sum of the window at output position `place` by. The mean of a window
+// without elements is 0.
+inline int64_t divisor_of(const Pool& s, const Extents& place, const Extents& in) {
+  if (s.divisor_override != 0) return s.divisor_override;
+  const int64_t here = elements_of(inside(s.window, place, in));
+  if (here == 0 || !s.count_include_pad) return std::max<int64_t>(1, here);
+  int64_t out = 1;
+  for (size_t i = 0; i < 3; ++i) out *= with_padding(s.window, i, place[i], in[i]);
+  return out;
+}
+
+// For each of `out` elements along extent `axis`, the index of the nearest among `in`.
 inline std::vector<int64_t> nearest_sources(int64_t in, int64_t out, const Resize& s, size_t axis) {
   std::vector<int64_t> from;
   const auto ratio = formula::linear_ratio<float>(in, out, s.scale[axis], false);

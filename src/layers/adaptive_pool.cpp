@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "layers/layer.h"
-#include "layers/volume.h"
 #include "layers/window.h"
 
 namespace dpt::layers {
@@ -34,13 +33,7 @@ struct AdaptivePool {
 
   ValueId build(GraphBuilder& g, ValueId x) const {
     need_image(kNames.layer, g.desc(x), kDims);
-    const Sizes sizes = spread(output_size, kDims);
-    const auto pool = [&](Pair extents) {
-      return [&g, extents](ValueId v) { return g.apply(kNames.op, {v}, Resize{extents}); };
-    };
-    if (kDims < 3) return pool(pair_of(sizes))(x);
-    x = on_planes(g, x, pool(pair_of(sizes)));
-    return along_depth(g, x, pool({sizes[0], g.shape(x).tail(3).elements()}));
+    return g.apply(kNames.op, {x}, Resize{extents_from(output_size, kDims)});
   }
 
   std::string torch(const Shape&) const {

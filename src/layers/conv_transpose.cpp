@@ -3,16 +3,12 @@
 // L' = (L - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1.
 #include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "base/checked.h"
-#include "base/fail.h"
 #include "layers/grouped_convolution.h"
 #include "layers/layer.h"
-#include "layers/volume.h"
 #include "layers/window.h"
 
 namespace dpt::layers {
@@ -87,23 +83,24 @@ struct ConvTranspose {
     check_count("dilation", c.dilation, kDims, owner, d);
     if (!d.ok()) return;
     check_groups(c.out_channels, c.groups, owner, d);
-    for (const Convolution& s : {c.settings(pair_of), c.settings(depth_of)})
-      for (size_t i = 0; i < 2; ++i)
-        if (s.output_padding[i] >= std::max(s.window.stride[i], s.window.dilation[i])) {
-          d.error(owner.at("output_padding"),
-                  "output_padding must be smaller than stride or dilation, as in torch");
-          return;
-        }
+    const Convolution s = c.settings();
+    for (size_t i = 0; i < 3; ++i)
+      if (s.output_padding[i] >= std::max(s.window.stride[i], s.window.dilation[i])) {
+        d.error(owner.at("output_padding"),
+                "output_padding must be smaller than stride or dilation, as in torch");
+        return;
+      }
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
     const TensorDesc in = g.desc(x);
     need_image(kName, in, kDims);
     const int64_t channels = grouped_channels(kName, in.shape, groups);
-    std::vector<ValueId> inputs = convolution_inputs(
-        g, x, channels, out_channels / groups, spread(kernel_size, kDims), bias ? out_channels : 0);
-    if constexpr (kDims == 3) return folded(g, std::move(inputs));
-    return g.apply("convolution_transpose", std::move(inputs), settings(pair_of));
+    const Convolution s = settings();
+    return g.apply("convolution_transpose",
+                   convolution_inputs(g, x, channels, out_channels / groups, s.window.kernel,
+                                      bias ? out_channels : 0),
+                   s);
   }
 
   std::string torch(const Shape& x) const {
@@ -118,37 +115,15 @@ struct ConvTranspose {
   }
 
  private:
-  // in: a volume, the weight, and the bias if there is one. The transposed convolution of its
-  // planes; each result is summed where its window along the depth lies.
-  ValueId folded(GraphBuilder& g, std::vector<ValueId> in) const {
-    const Convolution along = settings(depth_of);
-    const Shape x = g.shape(in[0]);
-    DepthWindow s{.window = along.window, .samples = x[0]};
-    s.extent = ((Checked(x[2]) - 1) * s.window.stride[0] + covered(s.window, 0) -
-                s.window.before[0] - s.window.behind[0] + along.output_padding[0])
-                   .value();
-    if (s.extent < 1)
-      fail(Fault::spec, "{}: the padding leaves nothing of {} of {}; use less padding", kName,
-           dimension_text(x, 2), x.str());
-    // output_padding may be larger than the stride, which would add windows.
-    s.window.behind[0] -= along.output_padding[0] / s.window.stride[0] * s.window.stride[0];
-    const ValueId images =
-        g.apply("convolution_transpose", {planes_of(g, in[0]), in[1]}, settings(pair_of));
-    in.erase(in.begin() + 1);
-    in[0] = images;
-    return g.apply("fold_depth", std::move(in), s);
-  }
-
-  // of: pair_of, or depth_of.
-  Convolution settings(Pair (*of)(const Sizes&, int64_t)) const {
-    const Pair around = of(spread(padding, kDims), 0);
-    return {.window = {.kernel = of(spread(kernel_size, kDims), 1),
-                       .stride = of(spread(stride, kDims), 1),
-                       .dilation = of(spread(dilation, kDims), 1),
+  Convolution settings() const {
+    const Extents around = extents_from(padding, kDims, 0);
+    return {.window = {.kernel = extents_from(kernel_size, kDims),
+                       .stride = extents_from(stride, kDims),
+                       .dilation = extents_from(dilation, kDims),
                        .before = around,
                        .behind = around},
             .groups = groups,
-            .output_padding = of(spread(output_padding, kDims), 0)};
+            .output_padding = extents_from(output_padding, kDims, 0)};
   }
 };
 

@@ -12,7 +12,6 @@
 #include "layers/grouped_convolution.h"
 #include "layers/layer.h"
 #include "layers/pad_inside.h"
-#include "layers/volume.h"
 #include "layers/window.h"
 
 namespace dpt::layers {
@@ -124,18 +123,13 @@ struct Conv {
     const TensorDesc in = g.desc(x);
     need_image(kName, in, kDims);
     const int64_t channels = grouped_channels(kName, in.shape, groups);
-    Convolution settings{window(pair_of), groups};
-    Window depth = window(depth_of);
-    require_window_fits(kName, in.shape, settings.window, depth);
-    if (padding_mode != "zeros")
-      x = padded_inside(g, x, kName, padding_mode, settings.window, depth);
-    if (kDims == 3) x = g.apply("unfold_depth", {x}, DepthWindow{.window = depth});
-    const ValueId y =
-        g.apply("convolution",
-                convolution_inputs(g, x, out_channels, channels / groups,
-                                   spread(kernel_size, kDims), bias ? out_channels : 0),
-                settings);
-    return kDims == 3 ? volume_of(g, y, in.shape[0]) : y;
+    Convolution settings{window(), groups};
+    require_window_fits(kName, in.shape, settings.window);
+    if (padding_mode != "zeros") x = padded_inside(g, x, kName, padding_mode, settings.window);
+    return g.apply("convolution",
+                   convolution_inputs(g, x, out_channels, channels / groups, settings.window.kernel,
+                                      bias ? out_channels : 0),
+                   settings);
   }
 
   std::string torch(const Shape& x) const {
@@ -155,14 +149,13 @@ struct Conv {
   }
 
  private:
-  // of: pair_of, or depth_of.
-  Window window(Pair (*of)(const Sizes&, int64_t)) const {
-    Window w{.kernel = of(spread(kernel_size, kDims), 1),
-             .stride = of(spread(stride, kDims), 1),
-             .dilation = of(spread(dilation, kDims), 1)};
-    if (padding.word.empty()) w.before = w.behind = of(spread(padding.sizes, kDims), 0);
+  Window window() const {
+    Window w{.kernel = extents_from(kernel_size, kDims),
+             .stride = extents_from(stride, kDims),
+             .dilation = extents_from(dilation, kDims)};
+    if (padding.word.empty()) w.before = w.behind = extents_from(padding.sizes, kDims, 0);
     if (padding.word == "same")
-      for (size_t i = 0; i < 2; ++i) {
+      for (size_t i = 0; i < 3; ++i) {
         const int64_t all = covered(w, i) - 1;
         w.before[i] = all / 2;
         w.behind[i] = all - all / 2;

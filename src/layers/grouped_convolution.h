@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "base/checked.h"
 #include "base/fail.h"
 #include "layers/kaiming.h"
 #include "layers/layer.h"
@@ -32,23 +31,15 @@ inline int64_t grouped_channels(std::string_view layer, const Shape& image, int6
 
 // {x, weight [first, second, kernel...]} and, unless `bias_channels` is 0, the bias. Initialized as
 // PyTorch does it: fan_in is the product of all dimensions but the first, also of transposed
-// convolutions, where the second are output channels. The weight of volumes has the shape
-// [first, second * depth, height, width], see unfold_depth.
+// convolutions, where the second are output channels.
 inline std::vector<ValueId> convolution_inputs(GraphBuilder& g, ValueId x, int64_t first,
-                                               int64_t second, const Sizes& kernel,
+                                               int64_t second, const Extents& kernel,
                                                int64_t bias_channels) {
-  std::vector<int64_t> extents = {first, second};
+  std::vector<int64_t> extents(kernel.end() - (g.shape(x).rank() - 2), kernel.end());
   double fan_in = static_cast<double>(second);
-  for (const int64_t k : kernel) {
-    extents.push_back(k);
-    fan_in *= static_cast<double>(k);
-  }
-  const Shape all(extents);
-  const bool volume = kernel.size() == 3;
-  const Shape weight =
-      volume ? Shape{first, (Checked(second) * kernel[0]).value(), all[3], all[4]} : all;
-  std::vector<ValueId> out = {
-      x, g.parameter("weight", weight, weight_init(fan_in), volume ? all : Shape())};
+  for (const int64_t k : extents) fan_in *= static_cast<double>(k);
+  extents.insert(extents.begin(), {first, second});
+  std::vector<ValueId> out = {x, g.parameter("weight", Shape(extents), weight_init(fan_in))};
   if (bias_channels > 0) out.push_back(g.parameter("bias", {bias_channels}, bias_init(fan_in)));
   return out;
 }

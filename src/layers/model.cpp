@@ -190,7 +190,7 @@ class ModelLowering {
           if (item.init_of(std::string_view(v.name).substr(g_.scope().size() + 1)) != &init)
             continue;
           const auto& type = *static_cast<const InitialisationType*>(init.what);
-          v.reinitialise(type.make(init.settings, v.shape_in_files()));
+          v.reinitialise(type.make(init.settings, v.desc.shape));
           used = true;
         }
         if (!used)

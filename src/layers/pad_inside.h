@@ -8,7 +8,6 @@
 #include "base/fail.h"
 #include "graph/attrs.h"
 #include "graph/builder.h"
-#include "layers/volume.h"
 #include "layers/window.h"
 
 namespace dpt::layers {
@@ -47,31 +46,18 @@ inline ValueId pad_inside(GraphBuilder& g, ValueId x, std::string_view layer, st
   pad.mode = pad_mode_of(word);
   require_enough_inside(g.shape(x), layer, key, word, pad);
   if (adds_nothing(pad)) return x;
-  if (g.shape(x).rank() < 5) return g.apply("pad_inside", {x}, pad);
-  const Pad planes{.before = {0, 0, pad.before[3], pad.before[4]},
-                   .behind = {0, 0, pad.behind[3], pad.behind[4]},
-                   .mode = pad.mode};
-  const Pad depth{
-      .before = {0, 0, pad.before[2]}, .behind = {0, 0, pad.behind[2]}, .mode = pad.mode};
-  if (!adds_nothing(planes))
-    x = on_planes(g, x, [&](ValueId v) { return g.apply("pad_inside", {v}, planes); });
-  if (adds_nothing(depth)) return x;
-  return along_depth(g, x, [&](ValueId v) { return g.apply("pad_inside", {v}, depth); });
+  return g.apply("pad_inside", {x}, pad);
 }
 
-// The same for the padding of a window, and of one along the depth of volumes; neither has padding
-// then.
+// The same for the padding of a window, which has none then.
 inline ValueId padded_inside(GraphBuilder& g, ValueId x, std::string_view layer,
-                             std::string_view word, Window& w, Window& depth) {
-  const int rank = g.shape(x).rank();
+                             std::string_view word, Window& w) {
+  const auto first = static_cast<size_t>(5 - g.shape(x).rank());  // of the extents that x has
   Pad pad;
-  const auto take = [&](int dim, Window& window, int at) {
-    const auto to = static_cast<size_t>(dim), from = static_cast<size_t>(at);
-    pad.before[to] = std::exchange(window.before[from], 0);
-    pad.behind[to] = std::exchange(window.behind[from], 0);
-  };
-  if (rank == 5) take(2, depth, 0);
-  for (int dim = std::max(2, rank - 2); dim < rank; ++dim) take(dim, w, 2 - rank + dim);
+  for (size_t i = first; i < 3; ++i) {
+    pad.before[i + 2 - first] = std::exchange(w.before[i], 0);
+    pad.behind[i + 2 - first] = std::exchange(w.behind[i], 0);
+  }
   return pad_inside(g, x, layer, "padding_mode", word, pad);
 }
 

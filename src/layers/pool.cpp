@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "layers/layer.h"
-#include "layers/volume.h"
 #include "layers/window.h"
 
 namespace dpt::layers {
@@ -41,43 +40,32 @@ struct PoolKeys {
     check_count("padding", padding, kDims, owner, d);
     check_count("dilation", dilation, kDims, owner, d);
     if (d.count() != before) return;
-    for (const Window& w : {window(pair_of), window(depth_of)})
-      for (size_t i = 0; i < 2; ++i)
-        if (w.before[i] > covered(w, i) / 2) {
-          d.error(owner.at("padding"),
-                  fmt::format("padding {} is more than half of the {} that the window covers",
-                              w.before[i], covered(w, i)));
-          return;
-        }
+    const Window w = window();
+    for (size_t i = 0; i < 3; ++i)
+      if (w.before[i] > covered(w, i) / 2) {
+        d.error(owner.at("padding"),
+                fmt::format("padding {} is more than half of the {} that the window covers",
+                            w.before[i], covered(w, i)));
+        return;
+      }
   }
 
-  // of: pair_of, or depth_of.
-  Window window(Pair (*of)(const Sizes&, int64_t)) const {
-    const Pair around = of(spread(padding, kDims), 0);
-    return {.kernel = of(spread(kernel_size, kDims), 1),
-            .stride = of(spread(stride.empty() ? kernel_size : stride, kDims), 1),
-            .dilation = of(spread(dilation, kDims), 1),
+  Window window() const {
+    const Extents around = extents_from(padding, kDims, 0);
+    return {.kernel = extents_from(kernel_size, kDims),
+            .stride = extents_from(stride.empty() ? kernel_size : stride, kDims),
+            .dilation = extents_from(dilation, kDims),
             .before = around,
             .behind = around};
   }
 
-  // Adds `op`, whose windows are those of `settings` but for their sizes. The largest element of a
-  // volume's window is that of the largest ones of its planes, and so is a mean, but for the
-  // divisor: in the planes that is 1 if the whole window has a given one.
+  // Adds `op` with these settings and the window.
   ValueId pooled(std::string_view layer, std::string_view op, GraphBuilder& g, ValueId x,
                  Pool settings) const {
     need_image(layer, g.desc(x), kDims);
-    settings.window = window(pair_of);
-    const Window depth = window(depth_of);
-    require_window_fits(layer, g.shape(x), settings.window, depth, settings.ceil_mode);
-    if (kDims < 3) return g.apply(op, {x}, settings);
-    Pool planes = settings;
-    if (settings.divisor_override != 0) planes.divisor_override = 1;
-    if (!takes_each(planes.window))
-      x = on_planes(g, x, [&](ValueId v) { return g.apply(op, {v}, planes); });
-    if (takes_each(depth) && settings.divisor_override == 0) return x;
-    settings.window = depth;
-    return along_depth(g, x, [&](ValueId v) { return g.apply(op, {v}, settings); });
+    settings.window = window();
+    require_window_fits(layer, g.shape(x), settings.window, settings.ceil_mode);
+    return g.apply(op, {x}, settings);
   }
 
   void add_sizes_to(PythonCall& call) const {

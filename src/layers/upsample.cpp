@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include "layers/layer.h"
-#include "layers/volume.h"
 #include "layers/window.h"
 
 namespace dpt::layers {
@@ -70,18 +69,12 @@ struct Upsample {
     const std::string_view op = nearest()           ? "upsample_nearest"
                                 : mode == "bicubic" ? "upsample_bicubic"
                                                     : "upsample_bilinear";
-    Resize plane{
-        .extents = {1, 1}, .align_corners = align_corners, .exact = mode == "nearest-exact"};
-    for (int dim = std::max(2, dims); dim < shape.rank(); ++dim)
-      resize(plane, static_cast<size_t>(dim - dims), shape, dim);
-    if (dims == 2 && mode == "nearest") use_extents(plane, shape);
-    if (dims < 3) return g.apply(op, {x}, plane);
-    x = on_planes(g, x, [&](ValueId v) { return g.apply(op, {v}, plane); });
-    Resize depth{.extents = {1, g.shape(x).tail(3).elements()},
-                 .align_corners = align_corners,
-                 .exact = plane.exact};
-    resize(depth, 0, shape, 2);
-    return along_depth(g, x, [&](ValueId v) { return g.apply(op, {v}, depth); });
+    Resize s{
+        .extents = {1, 1, 1}, .align_corners = align_corners, .exact = mode == "nearest-exact"};
+    for (int dim = 2; dim < shape.rank(); ++dim)
+      resize(s, static_cast<size_t>(dim + 1 - dims), shape, dim);
+    if (dims == 2 && mode == "nearest") use_extents(s, extents_of(shape));
+    return g.apply(op, {x}, s);
   }
 
   std::string torch(const Shape&) const {
@@ -100,11 +93,9 @@ struct Upsample {
   // PyTorch (nearest_idx in ATen/native/UpSample.h) takes the nearest pixel of an image by the
   // extents, not by the factor, where they are equal or one is twice the other. In sequences and
   // volumes it does so in gradients only, which then are not those of its outputs.
-  static void use_extents(Resize& r, const Shape& shape) {
-    for (size_t i = 0; i < 2; ++i)
-      if (const int64_t extent = shape[static_cast<int>(i) + 2];
-          r.extents[i] == extent || r.extents[i] == 2 * extent)
-        r.scale[i] = 0;
+  static void use_extents(Resize& r, const Extents& in) {
+    for (size_t i = 0; i < 3; ++i)
+      if (r.extents[i] == in[i] || r.extents[i] == 2 * in[i]) r.scale[i] = 0;
   }
   // Sets numbers `at` of r to those of dimension `dim` of an input of `shape`.
   void resize(Resize& r, size_t at, const Shape& shape, int dim) const {

@@ -20,16 +20,6 @@ namespace dpt::layers {
 
 using Sizes = std::vector<int64_t>;
 
-// The last sizes as {height, width}. A single size is a width; the height is then `none`.
-inline Pair pair_of(const Sizes& sizes, int64_t none = 1) {
-  return {sizes.size() > 1 ? sizes[sizes.size() - 2] : none, sizes.back()};
-}
-
-// The depth, the first of three sizes, as {depth, `none`}; without depth {`none`, `none`}.
-inline Pair depth_of(const Sizes& sizes, int64_t none = 1) {
-  return {sizes.size() == 3 ? sizes[0] : none, none};
-}
-
 // "the depth D": dimension `dim` of sequences [N, C, L], images [N, C, H, W] and volumes [N, C, D,
 // H, W], for messages.
 inline std::string dimension_text(const Shape& x, int dim) {
@@ -45,9 +35,13 @@ inline std::string_view counts_text(int dims) {
   return dims == 1 ? "" : dims == 2 ? ", or 2 (height, width)" : ", or 3 (depth, height, width)";
 }
 
-// Sizes for `dims` dimensions: a single number applies to all of them.
-inline Sizes spread(const Sizes& sizes, int dims) {
-  return sizes.size() == 1 ? Sizes(static_cast<size_t>(dims), sizes[0]) : sizes;
+// The sizes of `dims` dimensions as {depth, height, width}, with `none` for the others. A single
+// size applies to all.
+inline Extents extents_from(const Sizes& sizes, int dims, int64_t none = 1) {
+  Extents out{none, none, none};
+  const auto count = static_cast<size_t>(dims);
+  for (size_t i = 0; i < count; ++i) out[3 - count + i] = sizes[sizes.size() == 1 ? 0 : i];
+  return out;
 }
 
 inline void check_count(std::string_view key, const Sizes& sizes, int dims, const Owner& owner,
@@ -96,27 +90,19 @@ inline void need_image(std::string_view layer, const TensorDesc& x, int dims) {
          name_of(x.dtype), x.shape.str());
 }
 
-// Throws Error{spec} unless the window fits along dimension `dim` of x, where its numbers are those
-// of index `at`. With ceil_mode it may reach beyond the padding by less than a step.
-inline void require_dimension_fits(std::string_view layer, const Shape& x, int dim, const Window& w,
-                                   size_t at, bool ceil_mode) {
-  const int64_t needed = covered(w, at);
-  const int64_t extent = padded(w, at, x[dim]);
-  if (needed - (ceil_mode ? w.stride[at] - 1 : 0) > extent)
-    fail(Fault::spec,
-         "{}: its window covers {} elements along {}, but the padded input {} has only {} there; "
-         "use a smaller kernel_size{}, or more padding",
-         layer, needed, dimension_text(x, dim), x.str(), extent,
-         w.dilation[at] > 1 ? " or dilation" : "");
-}
-
-// The same for all dimensions after the channels. depth: the window along the depth of volumes.
+// Throws Error{spec} unless the window fits along all dimensions after the channels. With ceil_mode
+// it may reach beyond the padding by less than a step.
 inline void require_window_fits(std::string_view layer, const Shape& x, const Window& w,
-                                const Window& depth, bool ceil_mode = false) {
-  if (x.rank() == 5) require_dimension_fits(layer, x, 2, depth, 0, ceil_mode);
-  for (int dim = std::max(2, x.rank() - 2); dim < x.rank(); ++dim) {
-    const int at = 2 - x.rank() + dim;
-    require_dimension_fits(layer, x, dim, w, static_cast<size_t>(at), ceil_mode);
+                                bool ceil_mode = false) {
+  for (int dim = 2; dim < x.rank(); ++dim) {
+    const auto at = static_cast<size_t>(3 - x.rank() + dim);
+    const int64_t needed = covered(w, at), extent = padded(w, at, x[dim]);
+    if (needed - (ceil_mode ? w.stride[at] - 1 : 0) > extent)
+      fail(Fault::spec,
+           "{}: its window covers {} elements along {}, but the padded input {} has only {} there; "
+           "use a smaller kernel_size{}, or more padding",
+           layer, needed, dimension_text(x, dim), x.str(), extent,
+           w.dilation[at] > 1 ? " or dilation" : "");
   }
 }
 

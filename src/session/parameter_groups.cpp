@@ -196,7 +196,7 @@ ParameterGroups parameter_groups_of(const RunSettings& settings, const SessionBa
     if (model.graph.gradients[p] == kNoValue) continue;
     const ParameterGroupSpec* entry = entries[p];
     const bool matrix = optimizer.of_elements && !alone[p] &&
-                        model.graph[model.graph.parameters[p]].shape_in_files().rank() == 2;
+                        model.graph[model.graph.parameters[p]].desc.shape.rank() == 2;
     const std::any& own = matrix ? given : of_elements;
     const double own_decay = optimizer.weight_decay(own).value_or(0);
     const double lr =

@@ -72,13 +72,11 @@ TEST_CASE("conv_transpose2d says what it takes") {
         "error: convolution_transpose: the padding leaves nothing of [2, 4, 1, 7]");
 }
 
-TEST_CASE("conv_transpose3d sums the images of a transposed convolution") {
+TEST_CASE("conv_transpose3d is a transposed convolution of volumes") {
   CHECK(lowered("model: [{conv_transpose3d: {out_channels: 4, kernel_size: 2, stride: 2}}]",
                 real({2, 3, 5, 4, 3})) ==
-        "0.unfold_depth f32[10, 3, 4, 3] = unfold_depth(input)\n"
-        "0.convolution_transpose f32[10, 8, 8, 6] = convolution_transpose(0.unfold_depth, "
-        "0.weight)\n"
-        "0.fold_depth f32[2, 4, 10, 8, 6] = fold_depth(0.convolution_transpose, 0.bias)\n");
+        "0.convolution_transpose f32[2, 4, 10, 8, 6] = convolution_transpose(input, 0.weight, "
+        "0.bias)\n");
   CHECK(torch_layer("model: [{conv_transpose3d: {out_channels: 4, kernel_size: [1, 3, 3], stride: "
                     "[1, 2, 2], padding: [0, 1, 1], output_padding: [0, 1, 1], bias: false}}]",
                     {2, 3, 5, 4, 3}) ==
@@ -98,8 +96,7 @@ TEST_CASE("conv_transpose3d says what it takes") {
   CHECK(complaint(lowered("model: [{conv_transpose3d: {out_channels: 4, kernel_size: 1, padding: "
                           "[2, 0, 0]}}]",
                           real({2, 3, 4, 4, 4}))) ==
-        "error: conv_transpose3d: the padding leaves nothing of the depth D of [2, 3, 4, 4, 4]; "
-        "use less padding");
+        "error: convolution_transpose: the padding leaves nothing of [2, 3, 4, 4, 4]");
 }
 
 }  // namespace dpt

@@ -75,8 +75,8 @@ TEST_CASE("padding: same puts the odd element behind, as torch does") {
       build_graph(text.spec, {.input = real({1, 1, 5, 5}), .loss = false, .differentiate = false},
                   text.diagnostics);
   const auto& s = std::any_cast<const Convolution&>(graph.nodes.at(0).attrs);
-  CHECK(s.window.before == Pair{1, 1});
-  CHECK(s.window.behind == Pair{2, 1});
+  CHECK(s.window.before == Extents{0, 1, 1});
+  CHECK(s.window.behind == Extents{0, 2, 1});
 }
 
 TEST_CASE("conv2d as PyTorch") {
@@ -133,42 +133,32 @@ TEST_CASE("conv2d's padding can be copies of the input") {
         "which has 4; use less padding, or replicate");
 }
 
-TEST_CASE("conv3d is a convolution of the images that its windows read") {
+TEST_CASE("conv3d is a convolution of volumes") {
   CHECK(lowered("model: [{conv3d: {out_channels: 8, kernel_size: 3, stride: 2, padding: 1}}]",
                 real({2, 3, 9, 7, 5})) ==
-        "0.unfold_depth f32[10, 9, 7, 5] = unfold_depth(input)\n"
-        "0.convolution f32[10, 8, 4, 3] = convolution(0.unfold_depth, 0.weight, 0.bias)\n"
-        "0.fold_depth f32[2, 8, 5, 4, 3] = fold_depth(0.convolution)\n");
+        "0.convolution f32[2, 8, 5, 4, 3] = convolution(input, 0.weight, 0.bias)\n");
   CHECK(torch_layer("model: [{conv3d: {out_channels: 9, kernel_size: [1, 3, 3], padding: [0, 1, 1],"
                     " groups: 3}}]",
                     {2, 6, 9, 7, 5}) ==
         "nn.Conv3d(6, 9, kernel_size=[1, 3, 3], padding=[0, 1, 1], groups=3)");
 }
 
-TEST_CASE("conv3d's weight has PyTorch's shape in files, and its fan in initializations") {
+TEST_CASE("conv3d's weight has PyTorch's shape") {
   const ModelText text("model: [{conv3d: {out_channels: 8, kernel_size: [2, 3, 4]}}]");
   Diagnostics d;
   const Graph graph = build_graph(
       text.spec, {.input = real({1, 3, 4, 4, 4}), .loss = false, .differentiate = false}, d);
   const Value& weight = graph[graph.parameters.at(0)];
-  CHECK(weight.desc.shape == Shape{8, 6, 3, 4});
-  CHECK(weight.shape_in_files() == Shape{8, 3, 2, 3, 4});
-  CHECK(graph[graph.parameters.at(1)].shape_in_files() == Shape{8});
+  CHECK(weight.desc.shape == Shape{8, 3, 2, 3, 4});
+  CHECK(graph[graph.parameters.at(1)].desc.shape == Shape{8});
 }
 
 TEST_CASE("conv3d's padding can be copies of the input") {
   CHECK(lowered("model: [{conv3d: {out_channels: 2, kernel_size: 3, padding: same, padding_mode: "
                 "circular}}]",
                 real({2, 3, 4, 5, 6})) ==
-        "0.unfold_depth f32[8, 3, 5, 6] = unfold_depth(input)\n"
-        "0.pad_inside f32[8, 3, 7, 8] = pad_inside{circular}(0.unfold_depth)\n"
-        "0.fold_depth f32[2, 3, 4, 7, 8] = fold_depth(0.pad_inside)\n"
-        "0.reshape f32[2, 3, 4, 56] = reshape(0.fold_depth)\n"
-        "0.pad_inside f32[2, 3, 6, 56] = pad_inside{circular}(0.reshape)\n"
-        "0.reshape f32[2, 3, 6, 7, 8] = reshape(0.pad_inside)\n"
-        "0.unfold_depth f32[8, 9, 7, 8] = unfold_depth(0.reshape)\n"
-        "0.convolution f32[8, 2, 5, 6] = convolution(0.unfold_depth, 0.weight, 0.bias)\n"
-        "0.fold_depth f32[2, 2, 4, 5, 6] = fold_depth(0.convolution)\n");
+        "0.pad_inside f32[2, 3, 6, 7, 8] = pad_inside{circular}(input)\n"
+        "0.convolution f32[2, 2, 4, 5, 6] = convolution(0.pad_inside, 0.weight, 0.bias)\n");
 }
 
 TEST_CASE("conv3d says what it takes") {

@@ -10,7 +10,7 @@
 #include "backend/cpu/scratch.h"
 #include "backend/cpu/simd/gemm.h"
 #include "backend/cpu/support.h"
-#include "graph/attrs.h"
+#include "graph/windows.h"
 
 namespace dpt {
 namespace {
@@ -20,18 +20,13 @@ using Roles = ConvolutionRoles;
 size_t channels(const Roles& r) { return static_cast<size_t>(r.w->shape[1]); }
 size_t filters(const Roles& r) { return static_cast<size_t>(r.w->shape[0]); }
 
-// The height (axis 0) or width (axis 1) of an image or a window; 1-d images have height 1.
-int64_t extent(const Shape& s, size_t axis) {
-  if (s.rank() == 4) return s[static_cast<int>(2 + axis)];
-  return axis == 0 ? 1 : s[2];
-}
+// The number of an image's positions, or of a window's taps.
+int64_t positions_of(const Shape& s) { return elements_of(all_of(extents_of(s))); }
 
 bool is_identity(const Roles& r, const Window& w) {
-  for (size_t axis = 0; axis < 2; ++axis)
-    if (extent(r.w->shape, axis) != 1 || w.stride[axis] != 1 || w.before[axis] != 0 ||
-        extent(r.x->shape, axis) != extent(r.y->shape, axis))
-      return false;
-  return true;
+  const Extents none{}, ones{1, 1, 1};
+  return extents_of(r.w->shape) == ones && w.stride == ones && w.before == none &&
+         extents_of(r.x->shape) == extents_of(r.y->shape);
 }
 
 // For each position of the window (tap), the pairs of rows to combine: (x, y), or (y, x) if the
@@ -41,16 +36,15 @@ class Taps {
   Taps(const Roles& r, const Window& w) {
     const auto samples = static_cast<size_t>(r.x->shape[0]);
     if (is_identity(r, w)) {
-      const auto positions = extent(r.x->shape, 0) * extent(r.x->shape, 1);
-      pairs_.push_back({.count = samples * static_cast<size_t>(positions)});
+      const auto positions = static_cast<size_t>(positions_of(r.x->shape));
+      pairs_.push_back({.count = samples * positions});
       return;
     }
     std::vector<size_t> ends;
-    for (int64_t i = 0; i < extent(r.w->shape, 0); ++i)
-      for (int64_t j = 0; j < extent(r.w->shape, 1); ++j) {
-        add(r, w, i, j);
-        ends.push_back(x_.size());
-      }
+    each_position(all_of(extents_of(r.w->shape)), {1, 1, 1}, [&](const Extents& tap) {
+      add(r, w, tap);
+      ends.push_back(x_.size());
+    });
     const uint32_t* first = x_.data();
     const uint32_t* second = y_.data();
     if (r.made == Roles::Made::x) std::swap(first, second);
@@ -65,20 +59,20 @@ class Taps {
   size_t count() const { return pairs_.size(); }
 
  private:
-  void add(const Roles& r, const Window& w, int64_t i, int64_t j) {
-    const int64_t height = extent(r.x->shape, 0), width = extent(r.x->shape, 1);
-    const int64_t rows = extent(r.y->shape, 0), columns = extent(r.y->shape, 1);
+  void add(const Roles& r, const Window& w, const Extents& tap) {
+    const Extents in = extents_of(r.x->shape), out = extents_of(r.y->shape);
     for (int64_t n = 0; n < r.x->shape[0]; ++n)
-      for (int64_t p = 0; p < rows; ++p) {
-        const int64_t h = p * w.stride[0] + i * w.dilation[0] - w.before[0];
-        if (h < 0 || h >= height) continue;
-        for (int64_t q = 0; q < columns; ++q) {
-          const int64_t v = q * w.stride[1] + j * w.dilation[1] - w.before[1];
-          if (v < 0 || v >= width) continue;
-          x_.push_back(static_cast<uint32_t>((n * height + h) * width + v));
-          y_.push_back(static_cast<uint32_t>((n * rows + p) * columns + q));
+      each_position(all_of(out), {1, 1, 1}, [&](const Extents& to) {
+        int64_t x = n, y = n;
+        for (size_t i = 0; i < 3; ++i) {
+          const int64_t from = to[i] * w.stride[i] + tap[i] * w.dilation[i] - w.before[i];
+          if (from < 0 || from >= in[i]) return;
+          x = x * in[i] + from;
+          y = y * out[i] + to[i];
         }
-      }
+        x_.push_back(static_cast<uint32_t>(x));
+        y_.push_back(static_cast<uint32_t>(y));
+      });
   }
 
   std::vector<uint32_t> x_, y_;
@@ -176,8 +170,8 @@ std::string refuses(const KernelQuery& q) {
   // oneDNN computes sample by sample (Note [one sample at a time]). That is only slower if the
   // weight does not stay in the caches between samples and is used at few positions of each.
   constexpr int64_t kLargeWeight = int64_t{1} << 20, kFewPositions = 100;
-  const int64_t taps = extent(r.w->shape, 0) * extent(r.w->shape, 1);
-  const int64_t positions = extent(r.y->shape, 0) * extent(r.y->shape, 1);
+  const int64_t taps = positions_of(r.w->shape);
+  const int64_t positions = positions_of(r.y->shape);
   for (const TensorDesc* d : {r.x, r.y})
     if (d->shape.elements() / d->shape[1] > std::numeric_limits<uint32_t>::max())
       return "it counts positions in 32 bits";

@@ -23,8 +23,6 @@ const ImageKernels& simd() {
   return kernels;
 }
 
-int64_t height(const Shape& s) { return s.rank() == 4 ? s[2] : 1; }
-
 std::string refuses(const KernelQuery& q, DType type) {
   for (const auto* side : {&q.in, &q.out})
     for (const TensorDesc& d : *side) {
@@ -44,74 +42,69 @@ std::string refuses_max(const KernelQuery& q) {
 
 // Where the windows of a pooling operator lie in x, and the divisors of their sums.
 struct Positions {
-  size_t c, w, oh, ow;
-  size_t x_size, y_size;  // elements of one sample
-  std::vector<int32_t> first[2], last[2];
-  int32_t step[2] = {1, 1};
-  std::vector<float> divisors;
-
-  Positions(const Shape& x, const Shape& y)
-      : c(static_cast<size_t>(x[1])),
-        w(static_cast<size_t>(x.back())),
-        oh(static_cast<size_t>(height(y))),
-        ow(static_cast<size_t>(y.back())),
-        x_size(static_cast<size_t>(x.tail(1).elements())),
-        y_size(static_cast<size_t>(y.tail(1).elements())) {}
+  size_t c, rows, columns;  // see PoolArgs
+  size_t x_size, y_size;    // elements of one sample
+  std::vector<size_t> row{}, begin{0};
+  std::vector<int32_t> first{}, last{};
+  int32_t step = 1;
+  std::vector<float> divisors{};
 
   PoolArgs args() const {
     return {.c = c,
-            .w = w,
-            .oh = oh,
-            .ow = ow,
-            .rows = {.first = first[0].data(), .last = last[0].data(), .step = step[0]},
-            .columns = {.first = first[1].data(), .last = last[1].data(), .step = step[1]},
+            .rows = rows,
+            .columns = columns,
+            .row = row.data(),
+            .begin = begin.data(),
+            .first = first.data(),
+            .last = last.data(),
+            .step = step,
             .divisor = divisors.data()};
-  }
-  // Sets the range of each window: f(dimension, window index) gives it.
-  template <class F>
-  void lay(F f) {
-    for (size_t dim = 0; dim < 2; ++dim)
-      for (size_t i = 0; i < (dim == 0 ? oh : ow); ++i) {
-        const Span1 s = f(dim, static_cast<int64_t>(i));
-        first[dim].push_back(static_cast<int32_t>(s.first));
-        last[dim].push_back(static_cast<int32_t>(s.last));
-      }
-  }
-  template <class F>
-  void weigh(F divisor) {
-    for (size_t i = 0; i < oh; ++i)
-      for (size_t j = 0; j < ow; ++j) divisors.push_back(static_cast<float>(divisor(i, j)));
-  }
-  int64_t inside(size_t i, size_t j) const {
-    return int64_t{std::max(0, last[0][i] - first[0][i])} * std::max(0, last[1][j] - first[1][j]);
   }
 };
 
-Positions windows(const Shape& x, const Shape& y, const Pool& s) {
-  Positions p(x, y);
-  const Window& k = s.window;
-  const Pair extents{height(x), x.back()};
-  p.step[0] = static_cast<int32_t>(k.dilation[0]);
-  p.step[1] = static_cast<int32_t>(k.dilation[1]);
-  p.lay([&](size_t dim, int64_t i) { return inside(k, dim, i, extents[dim]); });
-  const auto counted = [&](size_t dim, size_t i) {
-    return with_padding(k, dim, static_cast<int64_t>(i), extents[dim]);
-  };
-  p.weigh([&](size_t i, size_t j) -> int64_t {
-    if (s.divisor_override != 0) return s.divisor_override;
-    // An empty window has the mean 0.
-    const int64_t here = p.inside(i, j);
-    return here == 0 ? 1 : s.count_include_pad ? counted(0, i) * counted(1, j) : here;
-  });
+// box_of(position in y): the window's box in x, in which it takes elements in steps of `step`.
+// divisor(position in y): of the sum.
+template <class BoxOf, class Divisor>
+Positions positions(const Shape& x, const Shape& y, const Extents& step, BoxOf box_of,
+                    Divisor divisor) {
+  const Extents in = extents_of(x), out = extents_of(y);
+  Positions p{.c = static_cast<size_t>(x[1]),
+              .rows = static_cast<size_t>(out[0] * out[1]),
+              .columns = static_cast<size_t>(out[2]),
+              .x_size = static_cast<size_t>(x.tail(1).elements()),
+              .y_size = static_cast<size_t>(y.tail(1).elements()),
+              .step = static_cast<int32_t>(step[2])};
+  for (int64_t d = 0; d < out[0]; ++d)
+    for (int64_t h = 0; h < out[1]; ++h) {
+      Box rows = box_of({d, h, 0});
+      rows[2] = {0, 1};
+      each_position(rows, step, [&](const Extents& at) {
+        p.row.push_back(static_cast<size_t>((at[0] * in[1] + at[1]) * in[2]));
+      });
+      p.begin.push_back(p.row.size());
+      for (int64_t w = 0; w < out[2]; ++w)
+        p.divisors.push_back(static_cast<float>(divisor({d, h, w})));
+    }
+  for (int64_t w = 0; w < out[2]; ++w) {
+    const Span1 columns = box_of({0, 0, w})[2];
+    p.first.push_back(static_cast<int32_t>(columns.first));
+    p.last.push_back(static_cast<int32_t>(columns.last));
+  }
   return p;
 }
 
+Positions windows(const Shape& x, const Shape& y, const Pool& s) {
+  const Extents in = extents_of(x);
+  return positions(
+      x, y, s.window.dilation, [&](const Extents& at) { return inside(s.window, at, in); },
+      [&](const Extents& at) { return divisor_of(s, at, in); });
+}
+
 Positions pieces(const Shape& x, const Shape& y) {
-  Positions p(x, y);
-  const Pair in{height(x), x.back()}, out{height(y), y.back()};
-  p.lay([&](size_t dim, int64_t i) { return piece(i, in[dim], out[dim]); });
-  p.weigh([&](size_t i, size_t j) { return p.inside(i, j); });
-  return p;
+  const Extents in = extents_of(x), out = extents_of(y);
+  const auto box_of = [&](const Extents& at) { return piece(at, in, out); };
+  return positions(x, y, {1, 1, 1}, box_of,
+                   [&](const Extents& at) { return elements_of(box_of(at)); });
 }
 
 // Calls a function for each sample.

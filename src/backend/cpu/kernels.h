@@ -26,7 +26,6 @@ std::vector<KernelType> half_kernels();
 std::vector<KernelType> elementwise_kernels();
 std::vector<KernelType> gated_kernels();
 std::vector<KernelType> image_kernels();
-std::vector<KernelType> volume_kernels();
 std::vector<KernelType> gemm_convolution_kernels(Bf16Products products);
 std::vector<KernelType> onednn_kernels();
 std::string onednn_version();  // "2.6.0"; empty: built without

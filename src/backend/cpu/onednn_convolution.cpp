@@ -33,26 +33,32 @@ struct Shapes {
   memory::dims w_strides;  // of the weight as it is given
 
   Shapes(const Shape& from, const TensorDesc& weight, const Shape& to, const Convolution& s) {
+    // Sequences have the height 1, only volumes a depth.
     const auto image = [](const Shape& t) {
-      return t.rank() == 4 ? memory::dims{t[0], t[1], t[2], t[3]}
-                           : memory::dims{t[0], t[1], 1, t[2]};
+      memory::dims out{t[0], t[1]};
+      for (const int64_t e : of(extents_of(t), t)) out.push_back(e);
+      return out;
     };
-    const auto pair = [](const Pair& p) { return memory::dims{p[0], p[1]}; };
     x = image(from);
     y = image(to);
     w = image(weight.shape);
-    const auto steps = strides_of(Shape{w[0], w[1], w[2], w[3]}, weight.layout);
-    w_strides.assign(steps.begin(), steps.begin() + 4);
+    const auto steps = strides_of(Shape(w), weight.layout);
+    w_strides.assign(steps.begin(), steps.begin() + std::ssize(w));
     if (s.groups > 1) {
       w[0] /= s.groups;
       w.insert(w.begin(), s.groups);
       w_strides.insert(w_strides.begin(), w[1] * w_strides[0]);
     }
     const Window& k = s.window;
-    stride = pair(k.stride);
-    dilation = pair({k.dilation[0] - 1, k.dilation[1] - 1});
-    before = pair(k.before);
-    behind = pair(k.behind);
+    stride = of(k.stride, from);
+    dilation = of({k.dilation[0] - 1, k.dilation[1] - 1, k.dilation[2] - 1}, from);
+    before = of(k.before, from);
+    behind = of(k.behind, from);
+  }
+
+ private:
+  static memory::dims of(const Extents& e, const Shape& image) {
+    return {e.begin() + (image.rank() == 5 ? 0 : 1), e.end()};
   }
 };
 
@@ -61,7 +67,11 @@ using Made = Roles::Made;
 
 memory::desc image(const memory::dims& dims, const TensorDesc& d) {
   const bool last = same_order(d.shape, d.layout, Layout::channels_last);
-  return {dims, onednn::type_of(d), last ? memory::format_tag::nhwc : memory::format_tag::nchw};
+  using Tag = memory::format_tag;
+  const Tag tag = dims.size() == 5 ? (last ? Tag::ndhwc : Tag::ncdhw)
+                  : last           ? Tag::nhwc
+                                   : Tag::nchw;
+  return {dims, onednn::type_of(d), tag};
 }
 
 class ConvolutionKernel : public Kernel {
@@ -196,19 +206,19 @@ class ConvolutionKernel : public Kernel {
 template <Bf16Products kAsked>
 std::string refuses(const KernelQuery& q) {
   const auto& s = std::any_cast<const Convolution&>(q.attrs);
-  for (size_t i = 0; i < 2; ++i)
+  for (size_t i = 0; i < 3; ++i)
     if (s.window.behind[i] < 0 || s.output_padding[i] >= s.window.stride[i])
       return "it requires output_padding to be less than the stride";
   // oneDNN adds strides, padding and windows in 32-bit integers.
   constexpr int64_t kLarge = int64_t{1} << 29;
-  for (size_t i = 0; i < 2; ++i)
+  for (size_t i = 0; i < 3; ++i)
     if (std::max({covered(s.window, i), s.window.stride[i], s.window.dilation[i],
                   s.window.before[i], s.window.behind[i]}) > kLarge)
       return "its limits on window, stride and padding are exceeded";
   // oneDNN 2.6 copies strided inputs with few channels into a buffer that is too small.
   constexpr int64_t kVector = 16;
-  if (q.op == "convolution_weight_gradient" && s.window.kernel == Pair{1, 1} &&
-      s.window.stride != Pair{1, 1} && q.out[0].shape[1] < kVector)
+  if (q.op == "convolution_weight_gradient" && s.window.kernel == Extents{1, 1, 1} &&
+      s.window.stride != Extents{1, 1, 1} && q.out[0].shape[1] < kVector)
     return "it writes out of bounds for strided inputs with few channels";
   if (q.op == "convolution_transpose" && q.in.size() > 2 && q.in[2].dtype == DType::bf16)
     return "it adds the bias after rounding";

@@ -136,8 +136,10 @@ class Fusion {
     const size_t readers = uses_.count(indices);
     const size_t gradient = reader(indices, ops().max_pool_gradient);
     // cuDNN's indices are signed bytes.
-    if (w.kernel[0] * w.kernel[1] > 128 || readers > 1 || (readers == 1) != (gradient != kNoNode))
-      return;
+    constexpr int64_t kMost = 128;
+    int64_t elements = 1;
+    for (const int64_t k : w.kernel) elements = std::min(elements * k, kMost + 1);
+    if (elements > kMost || readers > 1 || (readers == 1) != (gradient != kNoNode)) return;
     n.op = &ops().max_pool_bytes;
     graph_.values[static_cast<size_t>(indices)].desc.dtype = DType::u8;
     if (readers == 1) graph_.nodes[gradient].op = &ops().max_pool_bytes_gradient;

@@ -46,8 +46,11 @@ class Autocast : Rewriter {
   // From o2 on the model is in the half, whatever the precision classes of its operators.
   bool in_model() const { return policy_.level >= Level::model && part_ == Part::forward; }
   bool full(const GraphNode& n) const {
-    return !in_model() && (n.op->precision == Precision::full ||
-                           (n.op->precision == Precision::full_on_cuda && policy_.cuda_lists));
+    if (in_model()) return false;
+    if (n.op->precision == Precision::full_on_cuda) return policy_.cuda_lists;
+    if (n.op->precision == Precision::pool)
+      return !policy_.cuda_lists && graph_[n.in[0]].desc.shape.rank() == 5;
+    return n.op->precision == Precision::full;
   }
   bool follows(const GraphNode& n) const {
     if (n.op->precision == Precision::statistics) return true;

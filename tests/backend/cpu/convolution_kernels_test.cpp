@@ -12,9 +12,9 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/scratch.h"
 #include "backend/cpu/simd/simd.h"
-#include "graph/attrs.h"
 #include "graph/in_layouts.h"
 #include "graph/operator.h"
+#include "graph/windows.h"
 #include "skip.h"
 
 namespace dpt {
@@ -26,8 +26,15 @@ struct Case {
   Convolution s;
 };
 
-Window window(Pair kernel, Pair stride, Pair padding, Pair dilation = {1, 1}) {
-  return {kernel, stride, dilation, padding, padding};
+// Of two or three extents.
+Window window(const std::vector<int64_t>& kernel, const std::vector<int64_t>& stride,
+              const std::vector<int64_t>& padding, const std::vector<int64_t>& dilation = {}) {
+  const auto of = [](const std::vector<int64_t>& sizes, int64_t none) {
+    Extents out{none, none, none};
+    std::copy(sizes.begin(), sizes.end(), out.end() - std::ssize(sizes));
+    return out;
+  };
+  return {of(kernel, 1), of(stride, 1), of(dilation, 1), of(padding, 0), of(padding, 0)};
 }
 
 // Channels around a vector's, what ResNet and LeNet have, and what is rare.
@@ -47,6 +54,16 @@ std::vector<Case> cases() {
   out.push_back({{2, 32, 9, 8}, 64, {window({3, 3}, {2, 2}, {1, 1}), 4}});
   out.push_back({{2, 6, 5, 7}, 9, {window({3, 3}, {1, 1}, {0, 1}), 3}});
   out.push_back({{3, 5, 20}, 7, {window({1, 5}, {1, 2}, {0, 2})}});
+  for (int64_t channels : {1, 3, 16, 17})
+    for (int64_t stride : {1, 2})
+      out.push_back({{2, channels, 5, 6, 7}, 18, {window({3, 3, 3}, {stride, 1, 2}, {1, 0, 1})}});
+  out.push_back({{2, 32, 4, 5, 6}, 32, {window({2, 3, 3}, {1, 2, 1}, {1, 1, 2}, {2, 1, 3})}});
+  out.push_back({{2, 16, 4, 5, 6}, 16, {window({3, 3, 3}, {1, 1, 1}, {1, 1, 1}), 16}});
+  out.push_back({{2, 12, 4, 5, 6}, 8, {window({3, 1, 3}, {2, 1, 1}, {1, 0, 1}), 4}});
+  for (int64_t channels : {4, 40})
+    out.push_back({{2, channels, 4, 3, 5}, 48, {window({1, 1, 1}, {2, 1, 2}, {0, 0, 0})}});
+  out.push_back({{2, 64, 3, 4, 3}, 65, {window({1, 1, 1}, {1, 1, 1}, {0, 0, 0})}});
+  out.push_back({{1, 192, 3, 4, 4}, 208, {window({3, 3, 3}, {1, 1, 1}, {1, 1, 1})}});
   for (int64_t channels : {1, 4, 6, 8, 12})
     out.push_back({{2, channels, 10, 8}, 6, {window({1, 1}, {2, 2}, {0, 0})}});
   // What is a product of matrices: depths and widths around those of its blocks.
@@ -60,7 +77,8 @@ std::vector<Case> cases() {
   out.push_back({{2, 33, 9, 8}, 48, {window({3, 2}, {2, 1}, {1, 0}, {2, 3})}});
   out.push_back({{3, 35, 20}, 37, {window({1, 5}, {1, 2}, {0, 2})}});
   out.push_back({{6, 32, 14, 14}, 256, {window({1, 1}, {1, 1}, {0, 0})}});
-  out.push_back({{1, 16, 7, 7}, 16, {{.kernel = {4, 4}, .before = {1, 1}, .behind = {2, 2}}}});
+  out.push_back(
+      {{1, 16, 7, 7}, 16, {{.kernel = {1, 4, 4}, .before = {0, 1, 1}, .behind = {0, 2, 2}}}});
   return out;
 }
 
@@ -81,22 +99,16 @@ HostTensor real(TensorDesc d, std::mt19937& random) {
 // The three operators of a convolution with their inputs.
 std::vector<KernelQuery> queries(const Case& c) {
   Convolution s = c.s;
-  const Pair k = s.window.kernel;
-  const int64_t channels = c.x[1] / s.groups;
-  const bool image = c.x.rank() == 4;
-  const TensorDesc x = f32(c.x);
-  const TensorDesc w =
-      f32(image ? Shape{c.outs, channels, k[0], k[1]} : Shape{c.outs, channels, k[1]});
+  std::vector<int64_t> weight(s.window.kernel.end() - (c.x.rank() - 2), s.window.kernel.end());
+  weight.insert(weight.begin(), {c.outs, c.x[1] / s.groups});
+  const TensorDesc x = f32(c.x), w = f32(Shape(weight));
   const TensorDesc b = f32({c.outs});
   const TensorDesc y = op("convolution").infer(std::vector{x, w, b}, s)[0];
   std::vector<KernelQuery> out = {{"convolution", {x, w, b}, {y}, s},
                                   {"convolution_weight_gradient", {y, x}, {w}, s}};
-  for (size_t i = 0; i < 2; ++i) {
-    const int64_t extent = i == 1 ? c.x.back() : image ? c.x[2] : 1;
-    const Window& v = s.window;
+  for (size_t i = 0; i < 3; ++i)
     s.output_padding[i] =
-        (extent + v.before[i] + v.behind[i] - v.dilation[i] * (v.kernel[i] - 1) - 1) % v.stride[i];
-  }
+        (padded(s.window, i, extents_of(c.x)[i]) - covered(s.window, i)) % s.window.stride[i];
   out.push_back({"convolution_transpose", {y, w, f32({c.x[1]})}, {x}, s});
   return out;
 }

@@ -12,6 +12,7 @@
 #include "graph/attrs.h"
 #include "graph/in_layouts.h"
 #include "graph/sample_run.h"
+#include "graph/windows.h"
 
 namespace dpt::cuda {
 namespace {
@@ -51,7 +52,7 @@ HostTensor as(HostTensor& t, DType type) {
 void make_indices(const Sample& s, HostTensor& indices, std::mt19937& random) {
   if (s.query.op == "adaptive_max_pool_gradient") {
     const Shape& y = s.query.in[0].shape;
-    const Resize attrs{.extents = {y.rank() == 4 ? y[2] : 1, y.back()}};
+    const Resize attrs{.extents = extents_of(y)};
     Sample forward{{"adaptive_max_pool", {s.query.out[0]}, {}, attrs}};
     std::vector<HostTensor> x = {sample_input(forward, 0, DType::f32, random)};
     indices = run_reference(op("adaptive_max_pool"), x, attrs)[1];

@@ -25,7 +25,7 @@ DnnConvolution convolution_of(int64_t channels, bool relu) {
   return {.x = {2, 3, 8, 8},
           .w = {channels, 3, 3, 3},
           .y = {2, channels, 6, 6},
-          .window = {.kernel = {3, 3}},
+          .window = {.kernel = {1, 3, 3}},
           .relu = relu};
 }
 

@@ -10,6 +10,7 @@
 #include "backend/cuda/fake_work.h"
 #include "base/half.h"
 #include "graph/operator.h"
+#include "graph/windows.h"
 
 namespace dpt::cuda {
 namespace {
@@ -92,7 +93,7 @@ std::unique_ptr<FakeWork> fake_work(const DnnPool& p, int& live) {
   std::vector<Role> roles = {{back ? y : x, false}, {back ? x : y, true}};
   if (max) roles.push_back({{DType::u8, p.y, Layout::channels_last}, !back});
   Pool attrs{.window = p.window, .count_include_pad = p.kind == PoolKind::mean_with_padding};
-  if (back) attrs.extents = {p.x[2], p.x[3]};
+  if (back) attrs.extents = extents_of(p.x);
   const std::string_view names[2][2] = {{"avg_pool", "avg_pool_gradient"},
                                         {"max_pool_bytes", "max_pool_bytes_gradient"}};
   return std::make_unique<OperatorWork>(

@@ -175,7 +175,7 @@ TEST_CASE("the first call of cuDNN on a GPU is made inside of a capture") {
   const DnnConvolution c{.x = {2, 8, 8, 8},
                          .w = {8, 8, 1, 1},
                          .y = {2, 8, 8, 8},
-                         .window = {.kernel = {1, 1}, .stride = {1, 1}}};
+                         .window = {.kernel = {1, 1, 1}, .stride = {1, 1, 1}}};
   const auto work = api->prepare(c);
   const DeviceBuffer x(*api, MemoryKind::device, 1024 * sizeof(float)),
       w(*api, MemoryKind::device, 64 * sizeof(float)),

@@ -176,9 +176,10 @@ TEST_CASE("cuDNN's pooling says what it does not take") {
       if (row.op == q.op && row.name == "cudnn") return row.refuses(q);
     return std::string("there is no such row");
   };
-  const Window window{.kernel = {3, 3}, .stride = {2, 2}, .before = {1, 1}, .behind = {1, 1}};
+  const Window window{
+      .kernel = {1, 3, 3}, .stride = {1, 2, 2}, .before = {0, 1, 1}, .behind = {0, 1, 1}};
   Window dilated = window;
-  dilated.dilation = {2, 1};
+  dilated.dilation = {1, 2, 1};
   const Shape y{2, 3, 3, 3}, more{2, 3, 4, 3};
   for (const std::string_view op : {"max_pool_bytes", "avg_pool"}) {
     CHECK(refusal(op, {window}, y) == "");

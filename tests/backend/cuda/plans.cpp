@@ -65,7 +65,7 @@ std::string text_of(const DnnConvolution& c) {
   return fmt::format("{} {}{}{} x {} w {} stride {} padding {}{}{}",
                      c.tf32 ? "tf32" : name_of(c.in), passes[static_cast<size_t>(c.pass)],
                      c.bias ? " + bias" : "", c.relu ? ", relu" : "", c.x.str(), c.w.str(),
-                     w.stride[0], w.before[0], w.behind != w.before ? " before" : "",
+                     w.stride[1], w.before[1], w.behind != w.before ? " before" : "",
                      c.groups > 1 ? fmt::format(" groups {}", c.groups) : "");
 }
 
@@ -80,8 +80,8 @@ std::string text_of(const DnnPool& p) {
   const Window& w = p.window;
   return fmt::format("{} {}{} x {} window {} {} stride {} padding {}{}", name_of(p.type),
                      name_of(p.kind), p.pass == DnnPass::backward ? " back" : "", p.x.str(),
-                     w.kernel[0], w.kernel[1], w.stride[0], w.before[0],
-                     w.behind != w.before ? fmt::format(" and {}", w.behind[0]) : "");
+                     w.kernel[1], w.kernel[2], w.stride[1], w.before[1],
+                     w.behind != w.before ? fmt::format(" and {}", w.behind[1]) : "");
 }
 
 std::string text_of(const DnnAttention& a) {
@@ -157,12 +157,13 @@ void ask_others(Recorder& gpu, DType type) {
   for (const DnnPass pass : {DnnPass::forward, DnnPass::backward}) {
     gpu.spec = "other pooling";
     for (const PoolKind kind : {PoolKind::max, PoolKind::mean, PoolKind::mean_with_padding})
-      gpu.prepare(DnnPool{kind,
-                          pass,
-                          {2, 5, 9, 7},
-                          {2, 5, 5, 3},
-                          {.kernel = {3, 3}, .stride = {2, 2}, .before = {0, 1}, .behind = {2, 0}},
-                          type});
+      gpu.prepare(DnnPool{
+          kind,
+          pass,
+          {2, 5, 9, 7},
+          {2, 5, 5, 3},
+          {.kernel = {1, 3, 3}, .stride = {1, 2, 2}, .before = {0, 0, 1}, .behind = {0, 2, 0}},
+          type});
     gpu.spec = "other norms";
     for (const Shape& x : {Shape{512, 768, 1, 1}, Shape{17, 33, 1, 1}, Shape{1, 10, 1, 1}})
       gpu.prepare(DnnNorm{.kind = NormKind::layer, .pass = pass, .x = x, .type = type});

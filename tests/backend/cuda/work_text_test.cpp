@@ -22,8 +22,8 @@ void differ(const Description& d, Change... change) {
 }
 
 void change_window(Window& w, int what) {
-  Pair* const all[] = {&w.kernel, &w.stride, &w.dilation, &w.before, &w.behind};
-  (*all[what / 2])[static_cast<size_t>(what % 2)] += 2;
+  Extents* const all[] = {&w.kernel, &w.stride, &w.dilation, &w.before, &w.behind};
+  (*all[what / 3])[static_cast<size_t>(what % 3)] += 2;
 }
 
 TEST_CASE("descriptions that differ in any field differ in their text") {
@@ -70,7 +70,7 @@ TEST_CASE("descriptions that differ in any field differ in their text") {
       [](A& a) { a.causal = true; }, [](A& a) { a.type = DType::bf16; },
       [](A& a) { a.workspace = 1; });
   std::set<std::string> windows;
-  for (int what = 0; what < 10; ++what) {
+  for (int what = 0; what < 15; ++what) {
     C c;
     P p;
     change_window(c.window, what);

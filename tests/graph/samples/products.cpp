@@ -1,5 +1,5 @@
-#include "graph/attrs.h"
 #include "graph/samples/samples.h"
+#include "graph/windows.h"
 
 namespace dpt {
 namespace {
@@ -50,22 +50,31 @@ struct Convolved {
 };
 const std::vector<Convolved>& convolved() {
   static const std::vector<Convolved> all = {
-      {{2, 3, 5, 4}, {4, 3, 3, 3}, {{.kernel = {3, 3}}}},
-      {{1, 1, 1, 1}, {1, 1, 1, 1}, {{.kernel = {1, 1}}}},
-      {{2, 33, 3, 2}, {37, 33, 1, 1}, {{.kernel = {1, 1}}}},
+      {{2, 3, 5, 4}, {4, 3, 3, 3}, {{.kernel = {1, 3, 3}}}},
+      {{1, 1, 1, 1}, {1, 1, 1, 1}, {{.kernel = {1, 1, 1}}}},
+      {{2, 33, 3, 2}, {37, 33, 1, 1}, {{.kernel = {1, 1, 1}}}},
       {{2, 4, 7, 6},
        {6, 2, 3, 2},
-       {{.kernel = {3, 2}, .stride = {2, 2}, .before = {1, 1}, .behind = {1, 1}}, 2}},
+       {{.kernel = {1, 3, 2}, .stride = {1, 2, 2}, .before = {0, 1, 1}, .behind = {0, 1, 1}}, 2}},
       {{1, 3, 6, 7},
        {3, 1, 2, 3},
-       {{.kernel = {2, 3}, .dilation = {1, 2}, .before = {0, 2}, .behind = {1, 2}}, 3}},
+       {{.kernel = {1, 2, 3}, .dilation = {1, 1, 2}, .before = {0, 0, 2}, .behind = {0, 1, 2}}, 3}},
       {{2, 2, 8, 9},
        {5, 2, 3, 3},
-       {{.kernel = {3, 3}, .stride = {3, 2}, .dilation = {2, 2}, .behind = {0, 1}}}},
+       {{.kernel = {1, 3, 3}, .stride = {1, 3, 2}, .dilation = {1, 2, 2}, .behind = {0, 0, 1}}}},
       {{3, 2, 9},
        {4, 2, 3},
-       {{.kernel = {1, 3}, .stride = {1, 2}, .before = {0, 1}, .behind = {0, 1}}}},
-      {{2, 4, 6}, {4, 1, 4}, {{.kernel = {1, 4}}, 4}},
+       {{.kernel = {1, 1, 3}, .stride = {1, 1, 2}, .before = {0, 0, 1}, .behind = {0, 0, 1}}}},
+      {{2, 4, 6}, {4, 1, 4}, {{.kernel = {1, 1, 4}}, 4}},
+      {{2, 3, 4, 3, 5}, {5, 3, 3, 2, 3}, {{.kernel = {3, 2, 3}, .before = {1, 0, 1}}}},
+      {{1, 4, 7, 3, 6},
+       {6, 2, 2, 1, 3},
+       {{.kernel = {2, 1, 3},
+         .stride = {2, 1, 3},
+         .dilation = {3, 1, 1},
+         .before = {1, 0, 1},
+         .behind = {2, 0, 1}},
+        2}},
   };
   return all;
 }
@@ -87,17 +96,14 @@ Samples transpose() {
     Convolution by = std::any_cast<const Convolution&>(s.query.attrs);
     const Window& k = by.window;
     const Shape& x = s.query.in[0].shape;
-    for (size_t i = 0; i < 2; ++i) {
-      const int64_t extent = x.rank() == 4 ? x[static_cast<int>(2 + i)] : i == 0 ? 1 : x[2];
-      const int64_t covered = k.dilation[i] * (k.kernel[i] - 1) + 1;
-      by.output_padding[i] = (extent + k.before[i] + k.behind[i] - covered) % k.stride[i];
-    }
+    for (size_t i = 0; i < 3; ++i)
+      by.output_padding[i] = (padded(k, i, extents_of(x)[i]) - covered(k, i)) % k.stride[i];
     out.push_back(
         sample("convolution_transpose", {s.query.out[0], s.query.in[1], f32({x[1]})}, by));
   }
-  const Window apart{.kernel = {1, 3}, .stride = {1, 2}, .dilation = {1, 4}};
+  const Window apart{.kernel = {1, 1, 3}, .stride = {1, 1, 2}, .dilation = {1, 1, 4}};
   out.push_back(sample("convolution_transpose", {f32({2, 3, 4}), f32({3, 2, 3})},
-                       Convolution{.window = apart, .groups = 1, .output_padding = {0, 3}}));
+                       Convolution{.window = apart, .groups = 1, .output_padding = {0, 0, 3}}));
   return out;
 }
 

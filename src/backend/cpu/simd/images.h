@@ -1,8 +1,8 @@
 // Hand-written kernels of image transposition and pooling for one CPU core. The rules of simd.h
 // apply.
 //
-// Images are in channels_last, x [h, w, c], one sample per call: a position of an image is a row of
-// channels, and all inner loops run over rows.
+// Images are in channels_last, x [d, h, w, c], one sample per call: a position of an image is a row
+// of channels, and all inner loops run over rows.
 #pragma once
 
 #include <cstddef>
@@ -13,27 +13,24 @@
 
 namespace dpt {
 
-// The windows along one dimension of x. The window of position i of y has the positions first[i],
-// first[i] + step, ... < last[i], all inside x.
-struct Stretches {
-  const int32_t* first;
-  const int32_t* last;
-  int32_t step;
-};
-
+// Windows of images x. The windows of row i of y take elements of the rows of x that begin at the
+// positions row[begin[i]] ... row[begin[i + 1] - 1]; those of column j take the columns first[j],
+// first[j] + step, ... < last[j]. All are inside x.
 struct PoolArgs {
-  size_t c, w;    // channels, width of x
-  size_t oh, ow;  // height and width of y
-  Stretches rows, columns;
-  const float* divisor;  // for means: [oh, ow]
+  size_t c;              // channels
+  size_t rows, columns;  // of y: rows are those of all planes
+  const size_t *row, *begin;
+  const int32_t *first, *last;
+  int32_t step;
+  const float* divisor;  // for means: [rows, columns]
 };
 
 struct ImageKernels {
   // y[j, i] = x[i, j].
   void (*transpose)(const float* x, float* y, size_t rows, size_t columns);
   void (*transpose_halves)(const uint16_t* x, uint16_t* y, size_t rows, size_t columns);
-  // The maximum, and its index h * width + w in x: the first of equal maxima. A nan counts as the
-  // largest.
+  // The maximum, and its position in x: the first of equal maxima. A nan counts as the largest. Of
+  // a window without elements -inf, and position 0.
   void (*max_pool)(const float* x, float* y, int32_t* position, const PoolArgs& args);
   // The same for numbers of bf16 in 16 bits.
   void (*max_pool_bf16)(const uint16_t* x, uint16_t* y, int32_t* position, const PoolArgs& args);

@@ -31,12 +31,18 @@ void transpose_halves(const uint16_t* x, uint16_t* y, size_t rows, size_t column
   }
 }
 
-// Calls f(index in x) for the elements of the window of position (i, j) of y, row by row.
+// Calls f(position in x) for the elements of the window of row i and column j of y, row by row.
 template <class F>
 DPT_SIMD void each_place(const PoolArgs& a, size_t i, size_t j, F f) {
-  for (int32_t h = a.rows.first[i]; h < a.rows.last[i]; h += a.rows.step)
-    for (int32_t w = a.columns.first[j]; w < a.columns.last[j]; w += a.columns.step)
-      f(static_cast<size_t>(h) * a.w + static_cast<size_t>(w));
+  for (size_t r = a.begin[i]; r < a.begin[i + 1]; ++r)
+    for (int32_t w = a.first[j]; w < a.last[j]; w += a.step) f(a.row[r] + static_cast<size_t>(w));
+}
+
+// The position of the first element of the window of row i and column j; 0 if it has none.
+DPT_SIMD int32_t first_place(const PoolArgs& a, size_t i, size_t j) {
+  const size_t r = a.begin[i];
+  return r < a.begin[i + 1] && a.first[j] < a.last[j] ? static_cast<int32_t>(a.row[r]) + a.first[j]
+                                                      : 0;
 }
 
 // The bits of an index as lanes.
@@ -48,12 +54,11 @@ DPT_SIMD Lanes bits_of(int32_t position) {
 
 template <class T>
 void max_pool(const T* x, T* y, int32_t* position, const PoolArgs& a) {
-  for (size_t i = 0; i < a.oh; ++i)
-    for (size_t j = 0; j < a.ow; ++j, y += a.c, position += a.c)
+  for (size_t i = 0; i < a.rows; ++i)
+    for (size_t j = 0; j < a.columns; ++j, y += a.c, position += a.c)
       each_vector(
           a.c, [&](size_t c, auto at) __attribute__((always_inline)) {
-            const int32_t start = a.rows.first[i] * static_cast<int32_t>(a.w) + a.columns.first[j];
-            Lanes best = all(-__builtin_inff()), found = bits_of(start);
+            Lanes best = all(-__builtin_inff()), found = bits_of(first_place(a, i, j));
             each_place(
                 a, i, j, [&](size_t p) __attribute__((always_inline)) {
                   const Lanes v = at.get(x + p * a.c + c);
@@ -80,8 +85,8 @@ DPT_SIMD float number(uint16_t bf16) {
 
 template <class T>
 void max_pool_gradient(const T* dy, const int32_t* position, float* dx, const PoolArgs& a) {
-  for (size_t i = 0; i < a.oh; ++i)
-    for (size_t j = 0; j < a.ow; ++j, dy += a.c, position += a.c)
+  for (size_t i = 0; i < a.rows; ++i)
+    for (size_t j = 0; j < a.columns; ++j, dy += a.c, position += a.c)
       for (size_t c = 0; c < a.c; ++c)
         dx[static_cast<size_t>(position[c]) * a.c + c] += number(dy[c]);
 }
@@ -96,9 +101,9 @@ void sum_channels(const uint16_t* x, float* sums, size_t rows, size_t c) {
 }
 
 void mean_pool(const float* x, float* y, const PoolArgs& a) {
-  for (size_t i = 0; i < a.oh; ++i)
-    for (size_t j = 0; j < a.ow; ++j, y += a.c) {
-      const Lanes divisor = all(a.divisor[i * a.ow + j]);
+  for (size_t i = 0; i < a.rows; ++i)
+    for (size_t j = 0; j < a.columns; ++j, y += a.c) {
+      const Lanes divisor = all(a.divisor[i * a.columns + j]);
       each_vector(
           a.c, [&](size_t c, auto at) __attribute__((always_inline)) {
             Lanes sum = zero();
@@ -112,15 +117,16 @@ void mean_pool(const float* x, float* y, const PoolArgs& a) {
 }
 
 void mean_pool_gradient(const float* dy, float* dx, const PoolArgs& a) {
-  for (size_t i = 0; i < a.oh; ++i)
-    for (size_t j = 0; j < a.ow; ++j, dy += a.c) {
-      const Lanes divisor = all(a.divisor[i * a.ow + j]);
-      each_place(
-          a, i, j, [&](size_t p) __attribute__((always_inline)) {
-            float* to = dx + p * a.c;
-            each_vector(
-                a.c, [&](size_t c, auto at) __attribute__((always_inline)) {
-                  at.put(to + c, at.get(to + c) + at.get(dy + c) / divisor);
+  for (size_t i = 0; i < a.rows; ++i)
+    for (size_t j = 0; j < a.columns; ++j, dy += a.c) {
+      const Lanes divisor = all(a.divisor[i * a.columns + j]);
+      each_vector(
+          a.c, [&](size_t c, auto at) __attribute__((always_inline)) {
+            const Lanes part = at.get(dy + c) / divisor;
+            each_place(
+                a, i, j, [&](size_t p) __attribute__((always_inline)) {
+                  float* const to = dx + p * a.c + c;
+                  at.put(to, at.get(to) + part);
                 });
           });
     }

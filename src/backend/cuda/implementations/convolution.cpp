@@ -49,13 +49,10 @@ std::string library_refuses(const KernelQuery& q) {
     return "it adds a bias only in the forward pass";
   // Fails for transposed convolutions whose output_padding is at least a stride.
   const Window w = settings<Convolution>(q).window;
-  const Shape x = with_height(o.x->shape), y = with_height(o.y->shape);
-  for (size_t i = 0; i < 2; ++i) {
-    const int64_t extent = x[2 + static_cast<int>(i)];
-    if ((extent + w.before[i] + w.behind[i] - covered(w, i)) / w.stride[i] + 1 !=
-        y[2 + static_cast<int>(i)])
+  const Extents x = extents_of(o.x->shape), y = extents_of(o.y->shape);
+  for (size_t i = 0; i < 3; ++i)
+    if ((x[i] + w.before[i] + w.behind[i] - covered(w, i)) / w.stride[i] + 1 != y[i])
       return "it does not support an output_padding of a stride or more";
-  }
   return refuses(q);
 }
 
@@ -68,9 +65,9 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
   const auto s = settings<Convolution>(q);
   DeviceContext& context = DeviceContext::current();
   DnnConvolution d{.pass = o.pass,
-                   .x = with_height(o.x->shape),
-                   .w = with_height(o.w->shape),
-                   .y = with_height(o.y->shape),
+                   .x = dnn_image(o.x->shape),
+                   .w = dnn_image(o.w->shape),
+                   .y = dnn_image(o.y->shape),
                    .window = s.window,
                    .groups = s.groups,
                    .in = q.in[0].dtype,
@@ -106,9 +103,9 @@ ConvolutionShape shape_of(const KernelQuery& q) {
           .w = image_of(*o.w),
           .y = image_of(*o.y),
           .groups = s.groups,
-          .stride = {w.stride[0], w.stride[1]},
-          .dilation = {w.dilation[0], w.dilation[1]},
-          .before = {w.before[0], w.before[1]}};
+          .stride = {w.stride[0], w.stride[1], w.stride[2]},
+          .dilation = {w.dilation[0], w.dilation[1], w.dilation[2]},
+          .before = {w.before[0], w.before[1], w.before[2]}};
 }
 
 std::unique_ptr<Kernel> convolve(const KernelQuery& q) {

@@ -83,48 +83,6 @@ std::unique_ptr<Kernel> permute(const KernelQuery& q) {
   return take(q, box);
 }
 
-// The volume of unfold_depth or fold_depth, its images and the window.
-VolumePlanes planes_of(const KernelQuery& q, const TensorDesc& volume, const TensorDesc& images) {
-  const Window w = settings<DepthWindow>(q).window;
-  const auto step = strides_of(volume.shape, volume.layout),
-             other = strides_of(images.shape, images.layout);
-  VolumePlanes p{.depth = volume.shape[2],
-                 .positions = images.shape[0] / std::max<int64_t>(1, volume.shape[0]),
-                 .kernel = w.kernel[0],
-                 .stride = w.stride[0],
-                 .dilation = w.dilation[0],
-                 .before = w.before[0],
-                 .channels = volume.shape[1],
-                 .height = volume.shape[3],
-                 .width = volume.shape[4],
-                 .volume_elements = count(volume),
-                 .image_elements = count(images)};
-  std::copy_n(step.begin(), 5, p.step);
-  std::copy_n(other.begin(), 4, p.image_step);
-  return p;
-}
-
-std::unique_ptr<Kernel> unfold_depth(const KernelQuery& q) {
-  return with_size(q, [&]<class T>(T) {
-    return enqueue([p = planes_of(q, q.in[0], q.out[0])](const KernelArgs& a, DeviceContext& c) {
-      launch(c.stream, UnfoldDepth<T>{p, at<T>(a.in[0]), at<T>(a.out[0])}, p.image_elements);
-    });
-  });
-}
-
-std::unique_ptr<Kernel> fold_depth(const KernelQuery& q) {
-  return with_number(q.in[0].dtype, [&]<class T>(T) {
-    return enqueue([p = planes_of(q, q.out[0], q.in[0])](const KernelArgs& a, DeviceContext& c) {
-      const float* const bias = a.in.size() > 1 ? at<float>(a.in[1]) : nullptr;
-      launch(c.stream, FoldDepth<T>{p, at<T>(a.in[0]), bias, at<T>(a.out[0])}, p.volume_elements);
-    });
-  });
-}
-std::string refuses_fold(const KernelQuery& q) {
-  if (q.in.size() > 1 && q.in[1].dtype != DType::f32) return "its bias must be f32";
-  return q.in[0].dtype == q.out[0].dtype ? "" : "its result must have the type of its input";
-}
-
 // In x the slice begins at `begin`; in the gradient dy does.
 std::unique_ptr<Kernel> slice(const KernelQuery& q) {
   const auto s = settings<SliceOf>(q);
@@ -251,8 +209,6 @@ std::vector<KernelType> copy_rows() {
       own("reorder", refuses, reorder),
       own("pad", refuses, pad),
       own("permute", refuses, permute),
-      own("unfold_depth", refuses, unfold_depth),
-      own("fold_depth", refuses_fold, fold_depth),
       own("slice", refuses, slice),
       own("slice_gradient", refuses, slice),
       own("concat", refuses, concat),

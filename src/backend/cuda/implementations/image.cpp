@@ -4,86 +4,75 @@
 #include "backend/cuda/implementations/support.h"
 #include "backend/cuda/interface/launch.h"
 #include "backend/cuda/kernels/images.h"
-#include "graph/attrs.h"
+#include "graph/windows.h"
 
 namespace dpt::cuda {
 namespace {
 
-Nearest nearest(int64_t in, int64_t out, const Resize& s, size_t axis) {
-  return {.in = in,
-          .out = out,
-          .ratio = formula::linear_ratio<float>(in, out, s.scale[axis], false),
-          .exact = s.exact};
-}
-
-std::unique_ptr<Kernel> upsample(const KernelQuery& q) {
-  const auto s = settings<Resize>(q);
+// Enqueues `Pixels`, or its gradient, with a value of axis(index of the extent) for each extent.
+template <template <class> class Pixels, template <class> class Gradient, class MakeAxis>
+std::unique_ptr<Kernel> of_axes(const KernelQuery& q, MakeAxis axis) {
   const ImageShape from = image_of(image_in(q)), to = image_of(image_out(q));
-  const Nearest rows = nearest(from.h, to.h, s, 0), columns = nearest(from.w, to.w, s, 1);
+  const auto planes = axis(0), rows = axis(1), columns = axis(2);
   const int64_t n = count(q.out[0]);
   return with_number(q.in[0].dtype, [&]<class T>(T) -> std::unique_ptr<Kernel> {
     if (is_gradient(q))
       return enqueue([=](const KernelArgs& a, DeviceContext& c) {
         launch(c.stream,
-               UpsampleGradient<T>{from, to, rows, columns, at<T>(a.in[0]), at<T>(a.out[0])}, n);
+               Gradient<T>{from, to, planes, rows, columns, at<T>(a.in[0]), at<T>(a.out[0])}, n);
       });
     return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-      launch(c.stream, Upsample<T>{from, to, rows, columns, at<T>(a.in[0]), at<T>(a.out[0])}, n);
+      launch(c.stream, Pixels<T>{from, to, planes, rows, columns, at<T>(a.in[0]), at<T>(a.out[0])},
+             n);
     });
   });
 }
 
+std::unique_ptr<Kernel> upsample(const KernelQuery& q) {
+  const auto s = settings<Resize>(q);
+  const Extents in = extents_of(image_in(q).shape), out = extents_of(image_out(q).shape);
+  return of_axes<Upsample, UpsampleGradient>(q, [&](size_t i) {
+    return Nearest{.in = in[i],
+                   .out = out[i],
+                   .ratio = formula::linear_ratio<float>(in[i], out[i], s.scale[i], false),
+                   .exact = s.exact};
+  });
+}
+
+template <int kTaps>
+struct Interpolation {
+  template <class T>
+  using Pixels = Interpolate<T, kTaps>;
+  template <class T>
+  using Gradient = InterpolateGradient<T, kTaps>;
+};
+
 template <int kTaps>
 std::unique_ptr<Kernel> interpolate(const KernelQuery& q) {
   const auto s = settings<Resize>(q);
-  const ImageShape from = image_of(image_in(q)), to = image_of(image_out(q));
-  const auto axis = [&](int64_t in, int64_t out, double scale) {
+  const Extents in = extents_of(image_in(q).shape), out = extents_of(image_out(q).shape);
+  using Of = Interpolation<kTaps>;
+  return of_axes<Of::template Pixels, Of::template Gradient>(q, [&](size_t i) {
     return Interpolated<kTaps>{
-        .in = in,
-        .out = out,
-        .ratio = formula::linear_ratio<float>(in, out, scale, s.align_corners),
+        .in = in[i],
+        .out = out[i],
+        .ratio = formula::linear_ratio<float>(in[i], out[i], s.scale[i], s.align_corners),
         .align_corners = s.align_corners};
-  };
-  const Interpolated<kTaps> rows = axis(from.h, to.h, s.scale[0]),
-                            columns = axis(from.w, to.w, s.scale[1]);
-  const int64_t n = count(q.out[0]);
-  return with_number(q.in[0].dtype, [&]<class T>(T) -> std::unique_ptr<Kernel> {
-    if (is_gradient(q))
-      return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-        launch(
-            c.stream,
-            InterpolateGradient<T, kTaps>{from, to, rows, columns, at<T>(a.in[0]), at<T>(a.out[0])},
-            n);
-      });
-    return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-      launch(c.stream,
-             Interpolate<T, kTaps>{from, to, rows, columns, at<T>(a.in[0]), at<T>(a.out[0])}, n);
-    });
   });
 }
 
 std::unique_ptr<Kernel> pad_inside(const KernelQuery& q) {
   const auto s = settings<Pad>(q);
-  const ImageShape from = image_of(image_in(q)), to = image_of(image_out(q));
-  const size_t last = static_cast<size_t>(q.in[0].shape.rank()) - 1;
-  const auto axis = [&](int64_t extent, size_t dim) {
-    return CopiedPadding{.extent = extent,
-                         .before = s.before[dim],
-                         .behind = s.behind[dim],
+  const Extents in = extents_of(image_in(q).shape);
+  const int rank = q.in[0].shape.rank();
+  return of_axes<PadInside, PadInsideGradient>(q, [&](size_t i) {
+    // Neither samples and channels nor extents that an image does not have are padded.
+    const int dim = rank - 3 + static_cast<int>(i);
+    const auto d = static_cast<size_t>(dim);
+    return CopiedPadding{.extent = in[i],
+                         .before = dim < 2 ? 0 : s.before[d],
+                         .behind = dim < 2 ? 0 : s.behind[d],
                          .from = static_cast<formula::PadFrom>(s.mode)};
-  };
-  // Rank 3 has no height; its channels are not padded.
-  const CopiedPadding rows = axis(from.h, last - 1), columns = axis(from.w, last);
-  const int64_t n = count(q.out[0]);
-  return with_number(q.in[0].dtype, [&]<class T>(T) -> std::unique_ptr<Kernel> {
-    if (is_gradient(q))
-      return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-        launch(c.stream,
-               PadInsideGradient<T>{from, to, rows, columns, at<T>(a.in[0]), at<T>(a.out[0])}, n);
-      });
-    return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-      launch(c.stream, PadInside<T>{from, to, rows, columns, at<T>(a.in[0]), at<T>(a.out[0])}, n);
-    });
   });
 }
 

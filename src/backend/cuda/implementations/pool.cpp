@@ -4,7 +4,7 @@
 #include "backend/cuda/interface/descriptions.h"
 #include "backend/cuda/interface/launch.h"
 #include "backend/cuda/kernels/images.h"
-#include "graph/attrs.h"
+#include "graph/windows.h"
 
 namespace dpt::cuda {
 namespace {
@@ -17,34 +17,25 @@ const TensorDesc* indices_of(const KernelQuery& q) {
 bool is_max(const KernelQuery& q) { return indices_of(q) != nullptr; }
 bool is_adaptive(const KernelQuery& q) { return q.op.starts_with("adaptive_"); }
 
-Axis axis_of(const Window& w, size_t i, int64_t in, int64_t out) {
-  return {.in = in,
-          .out = out,
-          .kernel = w.kernel[i],
-          .stride = w.stride[i],
-          .dilation = w.dilation[i],
-          .before = w.before[i],
-          .behind = w.behind[i],
-          .adaptive = false};
-}
-
 Windows windows_of(const KernelQuery& q) {
-  const ImageShape x = image_of(image_in(q)), y = image_of(image_out(q));
-  if (is_adaptive(q)) {
-    const auto piece = [](int64_t in, int64_t out) {
-      return Axis{.in = in,
-                  .out = out,
-                  .kernel = 1,
-                  .stride = 1,
-                  .dilation = 1,
-                  .before = 0,
-                  .behind = 0,
-                  .adaptive = true};
-    };
-    return {.x = x, .y = y, .rows = piece(x.h, y.h), .columns = piece(x.w, y.w)};
-  }
-  const Window& w = settings<Pool>(q).window;
-  return {.x = x, .y = y, .rows = axis_of(w, 0, x.h, y.h), .columns = axis_of(w, 1, x.w, y.w)};
+  const Extents in = extents_of(image_in(q).shape), out = extents_of(image_out(q).shape);
+  const bool adaptive = is_adaptive(q);
+  const Window w = adaptive ? Window{} : settings<Pool>(q).window;
+  const auto axis = [&](size_t i) {
+    return Axis{.in = in[i],
+                .out = out[i],
+                .kernel = w.kernel[i],
+                .stride = w.stride[i],
+                .dilation = w.dilation[i],
+                .before = w.before[i],
+                .behind = w.behind[i],
+                .adaptive = adaptive};
+  };
+  return {.x = image_of(image_in(q)),
+          .y = image_of(image_out(q)),
+          .planes = axis(0),
+          .rows = axis(1),
+          .columns = axis(2)};
 }
 
 template <class P>
@@ -92,12 +83,12 @@ std::string library_refuses(const KernelQuery& q) {
       return "it takes images channels_last";
   const DnnPool d = pool_of(q);
   if (is_adaptive(q)) {
-    for (const int i : {2, 3})
+    for (int i = 2; i < d.x.rank(); ++i)
       if (d.x[i] % d.y[i] != 0) return "its windows are of one size";
     return not_one_type(q);
   }
   const auto s = settings<Pool>(q);
-  if (d.window.dilation != Pair{1, 1}) return "it takes no dilation";
+  if (d.window.dilation != Extents{1, 1, 1}) return "it takes no dilation";
   if (s.divisor_override != 0) return "it divides by the number of elements";
   if (d.kind == PoolKind::mean_with_padding && d.window.behind != s.window.behind)
     return "it would count elements beyond the padding";
@@ -130,21 +121,21 @@ std::string no_bytes(const KernelQuery&) {
 DnnPool pool_of(const KernelQuery& q) {
   DnnPool d{.kind = is_max(q) ? PoolKind::max : PoolKind::mean,
             .pass = is_gradient(q) ? DnnPass::backward : DnnPass::forward,
-            .x = with_height(image_in(q).shape),
-            .y = with_height(image_out(q).shape),
+            .x = dnn_image(image_in(q).shape),
+            .y = dnn_image(image_out(q).shape),
             .type = q.in[0].dtype};
   Window& w = d.window;
+  const Extents in = extents_of(d.x), out = extents_of(d.y);
   if (is_adaptive(q)) {
-    w.kernel = w.stride = {d.x[2] / d.y[2], d.x[3] / d.y[3]};
+    w.kernel = w.stride = {in[0] / out[0], in[1] / out[1], in[2] / out[2]};
     return d;
   }
   const auto s = settings<Pool>(q);
   w = s.window;
   if (!is_max(q) && s.count_include_pad) d.kind = PoolKind::mean_with_padding;
-  for (const int i : {0, 1}) {
-    const auto k = static_cast<size_t>(i);
-    const int64_t end = (d.y[2 + i] - 1) * w.stride[k] + w.kernel[k];
-    w.behind[k] = std::max(w.behind[k], end - d.x[2 + i] - w.before[k]);
+  for (size_t i = 0; i < 3; ++i) {
+    const int64_t end = (out[i] - 1) * w.stride[i] + w.kernel[i];
+    w.behind[i] = std::max(w.behind[i], end - in[i] - w.before[i]);
   }
   return d;
 }

@@ -17,6 +17,7 @@
 #include "backend/cuda/kernels/sums.h"
 #include "base/half.h"
 #include "graph/operator.h"
+#include "graph/windows.h"
 
 namespace dpt::cuda {
 
@@ -82,6 +83,10 @@ inline Shape with_height(const Shape& s) {
   return s.rank() == 4 ? s : Shape{s[0], s[1], 1, s.rank() > 2 ? s.tail(2).elements() : 1};
 }
 
+// An image as cuDNN convolves and pools it: [N, C, H, W], where sequences have height 1, or [N, C,
+// D, H, W].
+inline Shape dnn_image(const Shape& s) { return s.rank() == 5 ? s : with_height(s); }
+
 // Applies relu to the first result, in place.
 using AfterKernel = std::function<void(const KernelArgs&, DeviceContext&)>;
 inline AfterKernel clip_result(const KernelQuery& q) {
@@ -92,21 +97,21 @@ inline AfterKernel clip_result(const KernelQuery& q) {
   });
 }
 
-// The shape of an image. Rank 3 has height 1; for other ranks than 3 and 4, all dimensions behind
-// the channels are the width.
 inline ImageShape image_of(const TensorDesc& d) {
   const Shape& s = d.shape;
-  const int64_t c = s.rank() > 1 ? s[1] : 1, h = s.rank() == 4 ? s[2] : 1;
-  const int64_t w = s.rank() == 4 ? s[3] : s.rank() > 2 ? s.tail(2).elements() : 1;
-  const auto step = strides_of(Shape{s[0], c, h, w}, d.layout);
+  const int64_t c = s.rank() > 1 ? s[1] : 1;
+  const auto [depth, height, width] = extents_of(s);
+  const auto step = strides_of(Shape{s[0], c, depth, height, width}, d.layout);
   return {.n = s[0],
           .c = c,
-          .h = h,
-          .w = w,
+          .d = depth,
+          .h = height,
+          .w = width,
           .step_n = step[0],
           .step_c = step[1],
-          .step_h = step[2],
-          .step_w = step[3]};
+          .step_d = step[2],
+          .step_h = step[3],
+          .step_w = step[4]};
 }
 
 // The image that an operator reads and the one that it makes; for a gradient, those of the

@@ -93,11 +93,12 @@ enum class ConvolutionPass : uint8_t {
 };
 
 // x [N, C, H, W], w [O, C / groups, kh, kw], y [N, O, H', W'], all in channels_last: images as [N,
-// H, W, C], weights as [O, kh, kw, C / groups]. 1-d convolutions have height 1. Sums are in f32 or
+// H, W, C], weights as [O, kh, kw, C / groups]. 1-d convolutions have height 1, 3-d ones a depth
+// before it. Sums are in f32 or
 // TF32. Only algorithms that give the same bits in every run are used.
 struct DnnConvolution {
   ConvolutionPass pass = ConvolutionPass::forward;
-  Shape x, w, y;  // rank 4, in PyTorch's order
+  Shape x, w, y;  // rank 4 or 5, in PyTorch's order
   Window window;
   int64_t groups = 1;
   DType in = DType::f32;  // type of the two tensors that are read
@@ -164,15 +165,15 @@ constexpr std::string_view name_of(NormKind kind) {
 // inside the image, or the mean that includes the zeros of the padding.
 enum class PoolKind : uint8_t { max, mean, mean_with_padding };
 
-// Pooling of x [N, C, H, W] into y [N, C, H', W'], all in channels_last.
+// Pooling of x [N, C, H, W] into y [N, C, H', W'], or with depths, all in channels_last.
 // Forward: tensors x, y; for max: positions.
 // Backward: tensors dy, dx; for max: positions.
-// Positions [like y] are bytes: row * kernel[1] + column, within the window and its padding, of the
-// first of the largest elements.
+// Positions [like y] are bytes: the index within the window and its padding of the first of the
+// largest elements.
 struct DnnPool {
   PoolKind kind = PoolKind::max;
   DnnPass pass = DnnPass::forward;
-  Shape x, y;     // rank 4
+  Shape x, y;     // rank 4 or 5
   Window window;  // without dilation; the last window ends in the padding
   DType type = DType::f32;
   bool operator==(const DnnPool&) const = default;

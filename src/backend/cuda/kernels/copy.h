@@ -63,68 +63,6 @@ struct Give {
   DPT_HOST_DEVICE void operator()(int64_t i) const { y[box.other(i)] = x[i]; }
 };
 
-// A volume [N, C, D, H, W] and its images [N D', C K, H, W], for a window of K planes
-// (graph/operators/images/unfold_depth.cpp).
-struct VolumePlanes {
-  int64_t depth, positions, kernel, stride, dilation, before;  // positions: D'
-  int64_t channels, height, width;
-  int64_t volume_elements, image_elements;
-  int64_t step[5], image_step[4];  // between neighbors along each dimension
-};
-
-// Each element of the images: its element of the volume, or 0 outside.
-template <class T>
-struct UnfoldDepth {
-  VolumePlanes p;
-  const T* x;
-  T* y;
-  template <class Visitor>
-  void touches(Visitor& v, int64_t count) const {
-    v.reads(x, p.volume_elements);
-    v.writes(y, count);
-  }
-  DPT_HOST_DEVICE void operator()(int64_t i) const {
-    const int64_t image = i / p.image_step[0];
-    const int64_t channel = i / p.image_step[1] % (p.channels * p.kernel);
-    const int64_t h = i / p.image_step[2] % p.height, w = i / p.image_step[3] % p.width;
-    const int64_t d = image % p.positions * p.stride - p.before + channel % p.kernel * p.dilation;
-    y[i] = d < 0 || d >= p.depth
-               ? T{}
-               : x[image / p.positions * p.step[0] + channel / p.kernel * p.step[1] +
-                   d * p.step[2] + h * p.step[3] + w * p.step[4]];
-  }
-};
-
-// Each element of the volume: the sum of its copies in the images, and the bias of its channel if
-// there is one.
-template <class T>
-struct FoldDepth {
-  VolumePlanes p;
-  const T* y;
-  const float* bias;
-  T* x;
-  template <class Visitor>
-  void touches(Visitor& v, int64_t count) const {
-    v.reads(y, p.image_elements);
-    if (bias) v.reads(bias, p.channels);
-    v.writes(x, count);
-  }
-  DPT_HOST_DEVICE void operator()(int64_t i) const {
-    const int64_t n = i / p.step[0], c = i / p.step[1] % p.channels, d = i / p.step[2] % p.depth;
-    const int64_t h = i / p.step[3] % p.height, w = i / p.step[4] % p.width;
-    float sum = bias ? bias[c] : 0.0F;
-    for (int64_t k = 0; k < p.kernel; ++k) {
-      const int64_t begin = d + p.before - k * p.dilation;
-      const int64_t at = begin / p.stride;
-      if (begin < 0 || begin % p.stride != 0 || at >= p.positions) continue;
-      sum +=
-          number(y[(n * p.positions + at) * p.image_step[0] + (c * p.kernel + k) * p.image_step[1] +
-                   h * p.image_step[2] + w * p.image_step[3]]);
-    }
-    put(x[i], sum);
-  }
-};
-
 // y[i, e] = w[index[i], e]. For an index out of range the result is 0 and state->bad is set.
 template <class T>
 struct TakeRows {
@@ -152,9 +90,7 @@ struct TakeRows {
   }
 };
 
-using CopyKernels =
-    KernelList<Take<uint32_t>, Take<uint16_t>, Give<uint32_t>, Give<uint16_t>, TakeRows<float>,
-               TakeRows<Bf16>, TakeRows<F16>, UnfoldDepth<uint32_t>, UnfoldDepth<uint16_t>,
-               FoldDepth<float>, FoldDepth<Bf16>, FoldDepth<F16>>;
+using CopyKernels = KernelList<Take<uint32_t>, Take<uint16_t>, Give<uint32_t>, Give<uint16_t>,
+                               TakeRows<float>, TakeRows<Bf16>, TakeRows<F16>>;
 
 }  // namespace dpt::cuda

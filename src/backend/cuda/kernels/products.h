@@ -62,12 +62,12 @@ struct Product {
   }
 };
 
-// A convolution of x [N, C, H, W] with w [O, C / groups, kh, kw] to y [N, O, H', W'], in any
-// layout.
+// A convolution of x [N, C, D, H, W] with w [O, C / groups, kd, kh, kw] to y [N, O, D', H', W'], in
+// any layout.
 struct ConvolutionShape {
   ImageShape x, w, y;  // for w: n is O, c is C / groups
   int64_t groups;
-  int64_t stride[2], dilation[2], before[2];
+  int64_t stride[3], dilation[3], before[3];
   DPT_HOST_DEVICE int64_t outputs() const { return y.c / groups; }  // output channels of one group
   // The position in x that position i of y and position k of w read; < 0 or too large: padding.
   DPT_HOST_DEVICE int64_t source(int d, int64_t i, int64_t k) const {
@@ -78,7 +78,17 @@ struct ConvolutionShape {
     const int64_t from = i + before[d] - k * dilation[d];
     return from < 0 || from % stride[d] != 0 ? -1 : from / stride[d];
   }
+  // Calls f(plane, row, column) for the positions of w.
+  template <class F>
+  DPT_HOST_DEVICE void each_tap(F f) const {
+    for (int64_t d = 0; d < w.d; ++d)
+      for (int64_t h = 0; h < w.h; ++h)
+        for (int64_t v = 0; v < w.w; ++v) f(d, h, v);
+  }
 };
+DPT_FORMULA bool outside(const ImageShape& s, int64_t d, int64_t h, int64_t w) {
+  return d < 0 || d >= s.d || h < 0 || h >= s.h || w < 0 || w >= s.w;
+}
 
 // y = convolution of x and w, + bias [O] if not null.
 template <class T>
@@ -98,14 +108,13 @@ struct Convolve {
     const Position p = position_of(s.y, i);
     const int64_t channel = p.c / s.outputs() * s.w.c;
     double sum = bias ? static_cast<double>(number(bias[p.c])) : 0;
-    for (int64_t kh = 0; kh < s.w.h; ++kh)
-      for (int64_t kw = 0; kw < s.w.w; ++kw) {
-        const int64_t ih = s.source(0, p.h, kh), iw = s.source(1, p.w, kw);
-        if (ih < 0 || ih >= s.x.h || iw < 0 || iw >= s.x.w) continue;
-        for (int64_t c = 0; c < s.w.c; ++c)
-          sum += static_cast<double>(number(x[s.x.at(p.n, channel + c, ih, iw)])) *
-                 static_cast<double>(number(w[s.w.at(p.c, c, kh, kw)]));
-      }
+    s.each_tap([&](int64_t kd, int64_t kh, int64_t kw) {
+      const int64_t id = s.source(0, p.d, kd), ih = s.source(1, p.h, kh), iw = s.source(2, p.w, kw);
+      if (outside(s.x, id, ih, iw)) return;
+      for (int64_t c = 0; c < s.w.c; ++c)
+        sum += static_cast<double>(number(x[s.x.at(p.n, channel + c, id, ih, iw)])) *
+               static_cast<double>(number(w[s.w.at(p.c, c, kd, kh, kw)]));
+    });
     put(y[i], sum);
   }
 };
@@ -128,14 +137,13 @@ struct ConvolveBack {
     const Position p = position_of(s.x, i);
     const int64_t group = p.c / s.w.c, c = p.c % s.w.c, first = group * s.outputs();
     double sum = bias ? static_cast<double>(number(bias[p.c])) : 0;
-    for (int64_t kh = 0; kh < s.w.h; ++kh)
-      for (int64_t kw = 0; kw < s.w.w; ++kw) {
-        const int64_t oh = s.target(0, p.h, kh), ow = s.target(1, p.w, kw);
-        if (oh < 0 || oh >= s.y.h || ow < 0 || ow >= s.y.w) continue;
-        for (int64_t o = first; o < first + s.outputs(); ++o)
-          sum += static_cast<double>(number(dy[s.y.at(p.n, o, oh, ow)])) *
-                 static_cast<double>(number(w[s.w.at(o, c, kh, kw)]));
-      }
+    s.each_tap([&](int64_t kd, int64_t kh, int64_t kw) {
+      const int64_t od = s.target(0, p.d, kd), oh = s.target(1, p.h, kh), ow = s.target(2, p.w, kw);
+      if (outside(s.y, od, oh, ow)) return;
+      for (int64_t o = first; o < first + s.outputs(); ++o)
+        sum += static_cast<double>(number(dy[s.y.at(p.n, o, od, oh, ow)])) *
+               static_cast<double>(number(w[s.w.at(o, c, kd, kh, kw)]));
+    });
     put(dx[i], sum);
   }
 };
@@ -159,15 +167,17 @@ struct ConvolveWeight {
   template <class Block>
   DPT_HOST_DEVICE void operator()(Block& block) const {
     const Position k = position_of(s.w, block.index());
-    const int64_t channel = k.n / s.outputs() * s.w.c + k.c, positions = s.y.n * s.y.h * s.y.w;
+    const int64_t channel = k.n / s.outputs() * s.w.c + k.c, rows = s.y.d * s.y.h;
+    const int64_t positions = s.y.n * rows * s.y.w;
     block.phase([&](int t, Shared& shared) {
       double sum = 0;
       for (int64_t i = t; i < positions; i += kThreads) {
-        const int64_t n = i / (s.y.h * s.y.w), yh = i / s.y.w % s.y.h, yw = i % s.y.w;
-        const int64_t h = s.source(0, yh, k.h), w = s.source(1, yw, k.w);
-        if (h < 0 || h >= s.x.h || w < 0 || w >= s.x.w) continue;
-        sum += static_cast<double>(number(x[s.x.at(n, channel, h, w)])) *
-               static_cast<double>(number(dy[s.y.at(n, k.n, yh, yw)]));
+        const int64_t n = i / (rows * s.y.w), row = i / s.y.w % rows, yw = i % s.y.w;
+        const int64_t yd = s.y.d == 1 ? 0 : row / s.y.h, yh = row - yd * s.y.h;
+        const int64_t d = s.source(0, yd, k.d), h = s.source(1, yh, k.h), w = s.source(2, yw, k.w);
+        if (outside(s.x, d, h, w)) continue;
+        sum += static_cast<double>(number(x[s.x.at(n, channel, d, h, w)])) *
+               static_cast<double>(number(dy[s.y.at(n, k.n, yd, yh, yw)]));
       }
       shared.sum[t] = sum;
     });

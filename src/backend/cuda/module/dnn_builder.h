@@ -68,13 +68,13 @@ class Builder {
   Tensor input(int64_t id, const Shape& shape) {
     return graph.tensor(fe::graph::Tensor_attributes()
                             .set_uid(id)
-                            .set_dim({shape[0], shape[1], shape[2], shape[3]})
+                            .set_dim(dims(shape))
                             .set_stride(channels_last(shape)));
   }
   static void result(const Tensor& tensor, int64_t id, const Shape& shape, DType type) {
     tensor->set_output(true)
         .set_uid(id)
-        .set_dim({shape[0], shape[1], shape[2], shape[3]})
+        .set_dim(dims(shape))
         .set_stride(channels_last(shape))
         .set_data_type(type_of(type));
   }
@@ -82,15 +82,22 @@ class Builder {
     return graph.pointwise(a, b, fe::graph::Pointwise_attributes().set_mode(mode));
   }
   Tensor sum(const Tensor& a, const Tensor& b) { return pointwise(a, b, fe::PointwiseMode_t::ADD); }
-  static std::vector<int64_t> pair(const Pair& p) { return {p[0], p[1]}; }
+  // The extents that an image of this shape has.
+  static std::vector<int64_t> extents(const Extents& e, const Shape& image) {
+    return {e.end() - (image.rank() - 2), e.end()};
+  }
   Tensor relu(const Tensor& x) {
     return graph.pointwise(
         x, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD));
   }
 
  private:
+  static std::vector<int64_t> dims(const Shape& s) {
+    return {s.extents().begin(), s.extents().end()};
+  }
   static std::vector<int64_t> channels_last(const Shape& s) {
-    return {s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]};
+    const auto steps = strides_of(s, Layout::channels_last);
+    return {steps.begin(), steps.begin() + s.rank()};
   }
 };
 

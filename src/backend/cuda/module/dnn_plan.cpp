@@ -98,10 +98,10 @@ class GraphOf : public Builder {
 
   template <class A>
   A with_window(A attributes) const {
-    attributes.set_pre_padding(pair(c_.window.before))
-        .set_post_padding(pair(c_.window.behind))
-        .set_stride(pair(c_.window.stride))
-        .set_dilation(pair(c_.window.dilation));
+    attributes.set_pre_padding(extents(c_.window.before, c_.x))
+        .set_post_padding(extents(c_.window.behind, c_.x))
+        .set_stride(extents(c_.window.stride, c_.x))
+        .set_dilation(extents(c_.window.dilation, c_.x));
     return attributes;
   }
   void made(const Tensor& tensor, const Shape& shape) const { result(tensor, 2, shape, c_.out); }
@@ -109,7 +109,8 @@ class GraphOf : public Builder {
     Tensor y = graph.conv_fprop(input(0, c_.x), input(1, c_.w),
                                 with_window(fe::graph::Conv_fprop_attributes()));
     if (c_.bias) {
-      const Tensor bias = input(3, {1, c_.w[0], 1, 1});
+      const Tensor bias =
+          input(3, c_.x.rank() == 5 ? Shape{1, c_.w[0], 1, 1, 1} : Shape{1, c_.w[0], 1, 1});
       bias->set_data_type(type_of(c_.out));
       y = sum(y, bias);
     }

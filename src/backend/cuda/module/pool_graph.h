@@ -49,15 +49,17 @@ class ResampleBackward : public fe::graph::NodeCRTP<ResampleBackward> {
     using In = ResampleBackwardAttributes::input_names;
     using Out = ResampleBackwardAttributes::output_names;
     const Window& w = p_.window;
+    const int dims = p_.x.rank() - 2;
+    const size_t first = 3 - static_cast<size_t>(dims);
     const auto windows = fe::ResampleDescBuilder()
                              .setComputeType(fe::DataType_t::FLOAT)
                              .setNanPropagation(CUDNN_PROPAGATE_NAN)
                              .setResampleMode(mode_of(p_.kind))
                              .setPaddingMode(padding_of(p_.kind))
-                             .setSpatialDim(2, w.kernel.data())
-                             .setSpatialStride(2, w.stride.data())
-                             .setPrePadding(2, w.before.data())
-                             .setPostPadding(2, w.behind.data())
+                             .setSpatialDim(dims, w.kernel.data() + first)
+                             .setSpatialStride(dims, w.stride.data() + first)
+                             .setPrePadding(dims, w.before.data() + first)
+                             .setPostPadding(dims, w.behind.data() + first)
                              .build();
     const auto of = [&](const Tensor& t) -> fe::Tensor& { return *tensors.at(t->get_uid()); };
     fe::OperationBuilder builder(fe::DescriptorType_t::OPERATION_RESAMPLE_BWD_DESCRIPTOR);
@@ -93,10 +95,10 @@ class PoolGraph : public Builder {
                                            .set_resampling_mode(mode_of(p_.kind))
                                            .set_padding_mode(padding_of(p_.kind))
                                            .set_generate_index(max())
-                                           .set_window(pair(w.kernel))
-                                           .set_stride(pair(w.stride))
-                                           .set_pre_padding(pair(w.before))
-                                           .set_post_padding(pair(w.behind)));
+                                           .set_window(extents(w.kernel, p_.x))
+                                           .set_stride(extents(w.stride, p_.x))
+                                           .set_pre_padding(extents(w.before, p_.x))
+                                           .set_post_padding(extents(w.behind, p_.x)));
     result(y, 1, p_.y, p_.type);
     if (!max()) return;
     result(indices, 2, p_.y, p_.type);

@@ -42,8 +42,8 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
 template <class F>
 void each_element(const TensorView& view, size_t parameters, F f) {
   const Image x(view);
-  x.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
-    f(x.at(n, c, h, w), parameters == 1 ? 0 : static_cast<size_t>(c));
+  x.each([&](int64_t n, int64_t c, const Extents& p) {
+    f(x.at(n, c, p), parameters == 1 ? 0 : static_cast<size_t>(c));
   });
 }
 

@@ -1,5 +1,5 @@
 // adaptive_avg_pool: y[N, C, H', W'] = the mean of x[N, C, H, W] over rows floor(i H / H') to
-// ceil((i + 1) H / H') (exclusive) for output row i, and columns likewise.
+// ceil((i + 1) H / H') (exclusive) for output row i, and columns and depths likewise.
 //   adaptive_avg_pool_gradient(dy) -> dx[N, C, Resize::extents]
 #include "graph/operators/images/image.h"
 
@@ -17,20 +17,17 @@ std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Res
 }
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  return {
-      g.apply("adaptive_avg_pool_gradient", {dy[0]}, Resize{Image(g.shape(n.in[0])).extents()})};
+  return {g.apply("adaptive_avg_pool_gradient", {dy[0]}, Resize{extents_of(g.shape(n.in[0]))})};
 }
 
 // Calls f(offset in x, offset in y, number of averaged elements).
 template <class F>
 void each_element(const Image& x, const Image& y, F f) {
-  y.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
-    const Span1 rows = piece(h, x.h, y.h), columns = piece(w, x.w, y.w);
-    const auto area =
-        static_cast<double>((rows.last - rows.first) * (columns.last - columns.first));
-    for (int64_t i = rows.first; i < rows.last; ++i)
-      for (int64_t j = columns.first; j < columns.last; ++j)
-        f(x.at(n, c, i, j), y.at(n, c, h, w), area);
+  y.each([&](int64_t n, int64_t c, const Extents& p) {
+    const Box averaged = piece(p, x.extents, y.extents);
+    const auto count = static_cast<double>(elements_of(averaged));
+    each_position(averaged, {1, 1, 1},
+                  [&](const Extents& from) { f(x.at(n, c, from), y.at(n, c, p), count); });
   });
 }
 
@@ -38,8 +35,8 @@ void forward(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     std::vector<double> y(static_cast<size_t>(args.out[0].desc.shape.elements()));
-    each_element(Image(args.in[0]), Image(args.out[0]), [&](size_t i, size_t k, double area) {
-      y[k] += static_cast<double>(x[i]) / area;
+    each_element(Image(args.in[0]), Image(args.out[0]), [&](size_t i, size_t k, double count) {
+      y[k] += static_cast<double>(x[i]) / count;
     });
     store(y, args.out[0].as<T>());
   });
@@ -49,8 +46,8 @@ void backward(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>();
     std::vector<double> dx(static_cast<size_t>(args.out[0].desc.shape.elements()));
-    each_element(Image(args.out[0]), Image(args.in[0]), [&](size_t i, size_t k, double area) {
-      dx[i] += static_cast<double>(dy[k]) / area;
+    each_element(Image(args.out[0]), Image(args.in[0]), [&](size_t i, size_t k, double count) {
+      dx[i] += static_cast<double>(dy[k]) / count;
     });
     store(dx, args.out[0].as<T>());
   });
@@ -60,7 +57,7 @@ void backward(const KernelArgs& args) {
 
 Operators adaptive_avg_pool() {
   return {{.name = "adaptive_avg_pool",
-           .precision = Precision::follow,
+           .precision = Precision::pool,
            .infer = typed<infer>,
            .gradient = gradient,
            .reference = typed<forward>,

@@ -1,12 +1,9 @@
 // adaptive_max_pool: y[N, C, H', W'] = the largest element of x[N, C, H, W] over rows floor(i H /
-// H') to ceil((i + 1) H / H') (exclusive) for output row i, and columns likewise; nan counts as the
-// largest. The second result is its index, i32: h * W + w in its channel, the first index if
+// H') to ceil((i + 1) H / H') (exclusive) for output row i, and columns and depths likewise; nan
+// counts as the largest. The second result is its index in its channel, i32, the first index if
 // several elements are equal.
 //   adaptive_max_pool_gradient(dy, indices) -> dx[N, C, Resize::extents]
-#include <cmath>
-#include <limits>
-
-#include "graph/operators/images/image.h"
+#include "graph/operators/images/largest.h"
 
 namespace dpt::operators {
 namespace {
@@ -15,9 +12,7 @@ constexpr std::string_view kEmpty = "an empty image has no maximum";
 
 std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Resize& attrs) {
   const TensorDesc y = infer_resized("adaptive_max_pool", kEmpty, in, attrs)[0];
-  if ((Checked(Image(in[0]).h) * Image(in[0]).w).value() > std::numeric_limits<int32_t>::max())
-    fail(Fault::spec, "adaptive_max_pool: the images of {} have more than 2^31 - 1 pixels",
-         in[0].shape.str());
+  need_indexed("adaptive_max_pool", in[0].shape);
   return {y, {DType::i32, y.shape}};
 }
 
@@ -28,7 +23,7 @@ std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Res
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
   return {g.apply("adaptive_max_pool_gradient", {dy[0], n.out[1]},
-                  Resize{Image(g.shape(n.in[0])).extents()})};
+                  Resize{extents_of(g.shape(n.in[0]))})};
 }
 
 void forward(const KernelArgs& args) {
@@ -37,18 +32,11 @@ void forward(const KernelArgs& args) {
     const auto y = args.out[0].as<T>();
     const auto index = args.out[1].as<int32_t>();
     const Image from(args.in[0]), to(args.out[0]);
-    to.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
-      const Span1 rows = piece(h, from.h, to.h), columns = piece(w, from.w, to.w);
-      T best = -std::numeric_limits<T>::infinity();
-      int64_t at = rows.first * from.w + columns.first;
-      for (int64_t i = rows.first; i < rows.last; ++i)
-        for (int64_t j = columns.first; j < columns.last; ++j)
-          if (const T v = x[from.at(n, c, i, j)]; v > best || std::isnan(v)) {
-            best = v;
-            at = i * from.w + j;
-          }
-      y[to.at(n, c, h, w)] = best;
-      index[to.at(n, c, h, w)] = static_cast<int32_t>(at);
+    to.each([&](int64_t n, int64_t c, const Extents& p) {
+      const auto [best, at] =
+          largest<T>(x, from, n, c, piece(p, from.extents, to.extents), {1, 1, 1});
+      y[to.at(n, c, p)] = best;
+      index[to.at(n, c, p)] = static_cast<int32_t>(from.index_of(at));
     });
   });
 }
@@ -59,9 +47,9 @@ void backward(const KernelArgs& args) {
     const auto index = args.in[1].as<const int32_t>();
     const Image from(args.in[0]), to(args.out[0]);
     std::vector<double> sums(static_cast<size_t>(args.out[0].desc.shape.elements()));
-    from.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
-      const size_t at = from.at(n, c, h, w);
-      sums[to.at(n, c, index[at] / to.w, index[at] % to.w)] += static_cast<double>(dy[at]);
+    from.each([&](int64_t n, int64_t c, const Extents& p) {
+      const size_t at = from.at(n, c, p);
+      sums[to.at(n, c, to.position_of(index[at]))] += static_cast<double>(dy[at]);
     });
     store(sums, args.out[0].as<T>());
   });
@@ -71,7 +59,7 @@ void backward(const KernelArgs& args) {
 
 Operators adaptive_max_pool() {
   return {{.name = "adaptive_max_pool",
-           .precision = Precision::follow,
+           .precision = Precision::pool,
            .infer = typed<infer>,
            .gradient = gradient,
            .reference = typed<forward>,

@@ -1,6 +1,6 @@
-// avg_pool: y[N, C, H', W'] = the sum over each window of x[N, C, H, W], divided by
-// divisor_override if that is not 0, else by the number of elements in the window. Padding counts
-// only with count_include_pad.
+// avg_pool: y[N, C, ...] = the sum over each window of x[N, C, ...], divided by divisor_override if
+// that is not 0, else by the number of elements in the window. Padding counts only with
+// count_include_pad.
 //   avg_pool_gradient(dy) -> dx[N, C, Pool::extents]
 #include "graph/operators/images/image.h"
 
@@ -20,23 +20,17 @@ std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Poo
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
   Pool s = settings<Pool>(n.attrs);
-  s.extents = Image(g.shape(n.in[0])).extents();
+  s.extents = extents_of(g.shape(n.in[0]));
   return {g.apply("avg_pool_gradient", {dy[0]}, s)};
 }
 
 // Calls f(offset in x, offset in y, divisor) for every element of every window.
 template <class F>
 void each_element(const Image& x, const Image& y, const Pool& s, F f) {
-  const Window& k = s.window;
-  y.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
-    const Span1 rows = inside(k, 0, h, x.h), columns = inside(k, 1, w, x.w);
-    const int64_t by = s.divisor_override != 0 ? s.divisor_override
-                       : s.count_include_pad
-                           ? with_padding(k, 0, h, x.h) * with_padding(k, 1, w, x.w)
-                           : (rows.last - rows.first) * (columns.last - columns.first);
-    for (int64_t i = rows.first; i < rows.last; ++i)
-      for (int64_t j = columns.first; j < columns.last; ++j)
-        f(x.at(n, c, i, j), y.at(n, c, h, w), static_cast<double>(by));
+  y.each([&](int64_t n, int64_t c, const Extents& p) {
+    const auto by = static_cast<double>(divisor_of(s, p, x.extents));
+    each_position(inside(s.window, p, x.extents), s.window.dilation,
+                  [&](const Extents& from) { f(x.at(n, c, from), y.at(n, c, p), by); });
   });
 }
 
@@ -64,7 +58,7 @@ void backward(const KernelArgs& args, const Pool& attrs) {
 
 Operators avg_pool() {
   return {{.name = "avg_pool",
-           .precision = Precision::follow,
+           .precision = Precision::pool,
            .infer = typed<infer>,
            .gradient = gradient,
            .reference = typed<forward>,

@@ -1,4 +1,5 @@
-// Helpers for operators on values [N, C, W] and [N, C, H, W]. Both are handled as [N, C, H, W].
+// Helpers for operators on values [N, C, W], [N, C, H, W] and [N, C, D, H, W]. All are handled as
+// [N, C, D, H, W].
 #pragma once
 
 #include <algorithm>
@@ -11,50 +12,67 @@
 
 namespace dpt::operators {
 
-// Extents and strides of a tensor as [n, c, h, w]. [N, C, W] has h = 1; for other ranks, w is the
-// product of all extents after the channels. For a weight [O, I, kh, kw], n is O and c is I.
+// Extents and strides of a tensor as [n, c, depth, height, width] (extents_of() in windows.h). For
+// a weight [O, I, ...], n is O and c is I.
 struct Image {
-  int64_t n = 1, c = 1, h = 1, w = 1;
-  explicit Image(const TensorDesc& d) {
-    const Shape& s = d.shape;
-    n = s[0];
-    if (s.rank() > 1) c = s[1];
-    if (s.rank() == 4) h = s[2];
-    w = s.rank() == 4 ? s[3] : s.rank() > 2 ? s.tail(2).elements() : 1;
-    const auto steps = strides_of(Shape{n, c, h, w}, d.layout);
-    std::copy_n(steps.begin(), 4, step_.begin());
+  int64_t n = 1, c = 1;
+  Extents extents;
+  explicit Image(const TensorDesc& d) : extents(extents_of(d.shape)) {
+    n = d.shape[0];
+    if (d.shape.rank() > 1) c = d.shape[1];
+    const auto steps = strides_of(Shape{n, c, extents[0], extents[1], extents[2]}, d.layout);
+    std::copy_n(steps.begin(), 5, step_.begin());
   }
   explicit Image(const Shape& s) : Image(TensorDesc{DType::f32, s}) {}
   explicit Image(const TensorView& v) : Image(v.desc) {}
-  Pair extents() const { return {h, w}; }
-  size_t at(int64_t in, int64_t ic, int64_t ih, int64_t iw) const {
-    return static_cast<size_t>(in * step_[0] + ic * step_[1] + ih * step_[2] + iw * step_[3]);
+  size_t at(int64_t in, int64_t ic, const Extents& p) const {
+    return static_cast<size_t>(in * step_[0] + ic * step_[1] + p[0] * step_[2] + p[1] * step_[3] +
+                               p[2] * step_[4]);
   }
-  // From a channel to the next one.
+  // From a channel to the next one, and from a column.
   size_t channel_step() const { return static_cast<size_t>(step_[1]); }
-  // Calls f(n, c, h, w) for all elements.
+  size_t column_step() const { return static_cast<size_t>(step_[4]); }
+  // The index of a position in its channel, and its inverse.
+  int64_t index_of(const Extents& p) const {
+    return (p[0] * extents[1] + p[1]) * extents[2] + p[2];
+  }
+  Extents position_of(int64_t index) const {
+    const int64_t row = index / extents[2];
+    return {row / extents[1], row % extents[1], index % extents[2]};
+  }
+  // Calls f(n, c, position) for all elements, or for the first of each row.
   template <class F>
   void each(F f) const {
-    for (int64_t in = 0; in < n; ++in)
-      for (int64_t ic = 0; ic < c; ++ic)
-        for (int64_t ih = 0; ih < h; ++ih)
-          for (int64_t iw = 0; iw < w; ++iw) f(in, ic, ih, iw);
+    each_in(extents, f);
+  }
+  template <class F>
+  void each_row(F f) const {
+    each_in({extents[0], extents[1], std::min<int64_t>(1, extents[2])}, f);
   }
 
  private:
-  std::array<int64_t, 4> step_{};
+  template <class F>
+  void each_in(const Extents& of, F f) const {
+    for (int64_t in = 0; in < n; ++in)
+      for (int64_t ic = 0; ic < c; ++ic)
+        each_position(all_of(of), {1, 1, 1}, [&](const Extents& p) { f(in, ic, p); });
+  }
+
+  std::array<int64_t, 5> step_{};
 };
 
-// A shape of the rank of `like`, with other channels, height and width. Rank 3 has no height.
-inline Shape image_shape(const Shape& like, int64_t channels, Pair extents) {
-  return like.rank() == 4 ? Shape{like[0], channels, extents[0], extents[1]}
-                          : Shape{like[0], channels, extents[1]};
+// A shape of the rank of `like`, with other channels and extents: as many as the rank has.
+inline Shape image_shape(const Shape& like, int64_t channels, const Extents& extents) {
+  std::vector<int64_t> out(extents.end() - (like.rank() - 2), extents.end());
+  out.insert(out.begin(), {like[0], channels});
+  return Shape(out);
 }
 
 inline void need_image(std::string_view op, const TensorDesc& x) {
   need_real(op, x);
-  if (x.shape.rank() != 3 && x.shape.rank() != 4)
-    fail(Fault::spec, "{}: takes [N, C, W] or [N, C, H, W], not {}", op, x.shape.str());
+  if (x.shape.rank() < 3 || x.shape.rank() > 5)
+    fail(Fault::spec, "{}: takes [N, C, W], [N, C, H, W] or [N, C, D, H, W], not {}", op,
+         x.shape.str());
 }
 
 // Shape rule of operators that change the extents of images to Resize::extents. `why` explains in
@@ -63,21 +81,21 @@ inline std::vector<TensorDesc> infer_resized(std::string_view op, std::string_vi
                                              std::span<const TensorDesc> in, const Resize& attrs) {
   need_image(op, in[0]);
   const Shape& x = in[0].shape;
-  const Pair wanted = attrs.extents;
-  for (const Pair& extents : {Image(x).extents(), wanted})
-    if (extents[0] < 1 || extents[1] < 1)
-      fail(Fault::spec, "{}: {}, {} to {} x {}", op, why, x.str(), wanted[0], wanted[1]);
-  return {{in[0].dtype, image_shape(x, x[1], wanted)}};
+  const Shape y = image_shape(x, x[1], attrs.extents);
+  for (const Shape& s : {x, y})
+    if (std::ranges::min(extents_of(s)) < 1)
+      fail(Fault::spec, "{}: {}, {} to {}", op, why, x.str(), y.str());
+  return {{in[0].dtype, y}};
 }
 
 // How many positions a window has along each extent. With ceil_mode the last window may reach
 // beyond the padding by less than a step, but must begin within the image or the padding before it
 // (pooling_output_shape in PyTorch).
-inline Pair window_counts(std::string_view op, const Shape& x, const Window& w,
-                          bool ceil_mode = false) {
-  const Pair in = Image(x).extents();
-  Pair out{};
-  for (size_t i = 0; i < 2; ++i) {
+inline Extents window_counts(std::string_view op, const Shape& x, const Window& w,
+                             bool ceil_mode = false) {
+  const Extents in = extents_of(x);
+  Extents out{};
+  for (size_t i = 0; i < 3; ++i) {
     if (in[i] < 1) fail(Fault::spec, "{}: the images of {} are empty", op, x.str());
     const int64_t left = padded(w, i, in[i]) - covered(w, i);
     if (left + (ceil_mode ? w.stride[i] - 1 : 0) < 0)
@@ -105,8 +123,8 @@ std::vector<double> filled_with_bias(const KernelArgs& args, size_t bias) {
   if (args.in.size() <= bias) return sums;
   const auto b = args.in[bias].as<const T>();
   const Image y(args.out[0]);
-  y.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
-    sums[y.at(n, c, h, w)] = static_cast<double>(b[static_cast<size_t>(c)]);
+  y.each([&](int64_t n, int64_t c, const Extents& p) {
+    sums[y.at(n, c, p)] = static_cast<double>(b[static_cast<size_t>(c)]);
   });
   return sums;
 }

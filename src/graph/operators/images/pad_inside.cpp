@@ -1,28 +1,14 @@
-// pad_inside: adds rows and columns around x[N, C, H, W] that are copies of x's own (Pad::mode,
-// graph/formulas/resample.h).
+// pad_inside: adds elements around the extents of x[N, C, ...] that are copies of x's own
+// (Pad::mode, graph/formulas/resample.h).
 //   pad_inside_gradient(dy) -> dx: the sums of dy over the copies of each element
 #include <algorithm>
 #include <limits>
 
 #include "graph/formulas/resample.h"
-#include "graph/operators/images/image.h"
+#include "graph/operators/images/copied_elements.h"
 
 namespace dpt::operators {
 namespace {
-
-// The padding of one extent.
-struct Sides {
-  int64_t before, behind;
-};
-// First of the height, then of the width.
-std::array<Sides, 2> sides(const Shape& s, const Pad& pad) {
-  std::array<Sides, 2> out{};
-  for (int d = 2; d < s.rank(); ++d) {
-    const auto i = static_cast<size_t>(d);
-    out[i + 2 - static_cast<size_t>(s.rank())] = {pad.before[i], pad.behind[i]};
-  }
-  return out;
-}
 
 // The most elements that one side of an extent can have.
 int64_t most_padding(Pad::Mode mode, int64_t extent) {
@@ -61,39 +47,25 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return {g.apply("pad_inside_gradient", {dy[0]}, n.attrs)};
 }
 
-// Calls f(offset in x, offset in y) for each element of y.
-template <class F>
-void each_copy(const TensorDesc& x, const TensorDesc& y, const Pad& pad, F f) {
-  const Image from(x), to(y);
-  const auto [rows, columns] = sides(x.shape, pad);
-  const auto mode = static_cast<formula::PadFrom>(pad.mode);
-  std::vector<int64_t> row, column;
-  for (int64_t i = 0; i < to.h; ++i)
-    row.push_back(formula::pad_source(mode, i - rows.before, from.h));
-  for (int64_t i = 0; i < to.w; ++i)
-    column.push_back(formula::pad_source(mode, i - columns.before, from.w));
-  to.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
-    f(from.at(n, c, row[static_cast<size_t>(h)], column[static_cast<size_t>(w)]),
-      to.at(n, c, h, w));
-  });
+Sources sources(const Shape& x, const Shape& y, const Pad& pad) {
+  const Extents in = extents_of(x), out = extents_of(y);
+  Sources from;
+  for (size_t i = 0; i < 3; ++i) {
+    const int dim = x.rank() - 3 + static_cast<int>(i);
+    const int64_t before = dim < 2 ? 0 : pad.before[static_cast<size_t>(dim)];
+    for (int64_t k = 0; k < out[i]; ++k)
+      from[i].push_back(
+          formula::pad_source(static_cast<formula::PadFrom>(pad.mode), k - before, in[i]));
+  }
+  return from;
 }
 
 void forward(const KernelArgs& args, const Pad& attrs) {
-  with_type_of(args.in[0], [&]<class T>(T) {
-    const auto x = args.in[0].as<const T>();
-    const auto y = args.out[0].as<T>();
-    each_copy(args.in[0].desc, args.out[0].desc, attrs, [&](size_t i, size_t k) { y[k] = x[i]; });
-  });
+  copy_elements(args, sources(args.in[0].desc.shape, args.out[0].desc.shape, attrs));
 }
 
 void backward(const KernelArgs& args, const Pad& attrs) {
-  with_type_of(args.in[0], [&]<class T>(T) {
-    const auto dy = args.in[0].as<const T>();
-    std::vector<double> dx(static_cast<size_t>(args.out[0].desc.shape.elements()));
-    each_copy(args.out[0].desc, args.in[0].desc, attrs,
-              [&](size_t i, size_t k) { dx[i] += static_cast<double>(dy[k]); });
-    store(dx, args.out[0].as<T>());
-  });
+  sum_copies(args, sources(args.out[0].desc.shape, args.in[0].desc.shape, attrs));
 }
 
 std::string variant(const Pad& attrs) {

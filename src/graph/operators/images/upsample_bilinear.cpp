@@ -1,5 +1,5 @@
-// upsample_bilinear: y[N, C, H', W'] by linear interpolation of x[N, C, H, W] along rows and
-// columns (graph/formulas/resample.h). Positions are computed in the type of x, as by PyTorch.
+// upsample_bilinear: y[N, C, ...] by linear interpolation of x[N, C, ...] along all extents
+// (graph/formulas/resample.h). Positions are computed in the type of x, as by PyTorch.
 //   upsample_bilinear_gradient(dy) -> dx[N, C, Resize::extents]
 // upsample_bicubic: the same by cubic convolution.
 #include "graph/formulas/resample.h"
@@ -46,7 +46,7 @@ class Interpolation {
   static std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n,
                                        std::span<const ValueId> dy) {
     Resize s = settings<Resize>(n.attrs);
-    s.extents = Image(g.shape(n.in[0])).extents();
+    s.extents = extents_of(g.shape(n.in[0]));
     return {g.apply(kGradient, {dy[0]}, s)};
   }
 
@@ -63,14 +63,28 @@ class Interpolation {
   // Calls f(offset in x, offset in y, weight) for the sources of each element of y.
   template <class T, class F>
   static void each_source(const Image& x, const Image& y, const Resize& s, F f) {
-    const auto rows = taps<T>(x.h, y.h, s.scale[0], s.align_corners),
-               columns = taps<T>(x.w, y.w, s.scale[1], s.align_corners);
-    y.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
-      const auto &row = rows[static_cast<size_t>(h)], &column = columns[static_cast<size_t>(w)];
-      for (int i = 0; i < kTaps; ++i)
-        for (int k = 0; k < kTaps; ++k)
-          f(x.at(n, c, row.at[i], column.at[k]), y.at(n, c, h, w),
-            row.weight[i] * column.weight[k]);
+    std::array<std::vector<formula::Taps<kTaps>>, 3> all;
+    for (size_t i = 0; i < 3; ++i)
+      all[i] = taps<T>(x.extents[i], y.extents[i], s.scale[i], s.align_corners);
+    const size_t x_step = x.column_step(), y_step = y.column_step();
+    y.each_row([&](int64_t n, int64_t c, const Extents& p) {
+      const auto &plane = all[0][static_cast<size_t>(p[0])],
+                 &row = all[1][static_cast<size_t>(p[1])];
+      size_t rows = 0, from[kTaps * kTaps];
+      double weight[kTaps * kTaps];
+      for (int d = 0; d < kTaps; ++d)
+        for (int i = 0; i < kTaps && plane.weight[d] != 0; ++i) {  // an image has one plane
+          from[rows] = x.at(n, c, {plane.at[d], row.at[i], 0});
+          weight[rows++] = plane.weight[d] * row.weight[i];
+        }
+      size_t to = y.at(n, c, p);
+      for (const formula::Taps<kTaps>& column : all[2]) {
+        for (size_t r = 0; r < rows; ++r)
+          for (int k = 0; k < kTaps; ++k)
+            f(from[r] + static_cast<size_t>(column.at[k]) * x_step, to,
+              weight[r] * column.weight[k]);
+        to += y_step;
+      }
     });
   }
 

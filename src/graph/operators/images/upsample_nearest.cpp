@@ -1,8 +1,8 @@
 // upsample_nearest: row i of y[N, C, H', W'] is row floor(i * r) of x[N, C, H, W], computed in
-// float32, with r = 1 / scale, or H / H' if no scale is given; columns likewise. With Resize::exact
-// it is row floor((i + 1/2) * r).
+// float32, with r = 1 / scale, or H / H' if no scale is given; columns and depths likewise. With
+// Resize::exact it is row floor((i + 1/2) * r).
 //   upsample_nearest_gradient(dy) -> dx[N, C, Resize::extents]
-#include "graph/operators/images/image.h"
+#include "graph/operators/images/copied_elements.h"
 
 namespace dpt::operators {
 namespace {
@@ -19,37 +19,23 @@ std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Res
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
   Resize s = settings<Resize>(n.attrs);
-  s.extents = Image(g.shape(n.in[0])).extents();
+  s.extents = extents_of(g.shape(n.in[0]));
   return {g.apply("upsample_nearest_gradient", {dy[0]}, s)};
 }
 
-// Calls f(offset in x, offset in y) for each element of y.
-template <class F>
-void each_element(const Image& x, const Image& y, const Resize& s, F f) {
-  const std::vector<int64_t> rows = nearest_sources(x.h, y.h, s, 0),
-                             columns = nearest_sources(x.w, y.w, s, 1);
-  y.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
-    f(x.at(n, c, rows[static_cast<size_t>(h)], columns[static_cast<size_t>(w)]), y.at(n, c, h, w));
-  });
+Sources sources(const Shape& x, const Shape& y, const Resize& s) {
+  const Extents in = extents_of(x), out = extents_of(y);
+  Sources from;
+  for (size_t i = 0; i < 3; ++i) from[i] = nearest_sources(in[i], out[i], s, i);
+  return from;
 }
 
 void forward(const KernelArgs& args, const Resize& attrs) {
-  with_type_of(args.in[0], [&]<class T>(T) {
-    const auto x = args.in[0].as<const T>();
-    const auto y = args.out[0].as<T>();
-    each_element(Image(args.in[0]), Image(args.out[0]), attrs,
-                 [&](size_t i, size_t k) { y[k] = x[i]; });
-  });
+  copy_elements(args, sources(args.in[0].desc.shape, args.out[0].desc.shape, attrs));
 }
 
 void backward(const KernelArgs& args, const Resize& attrs) {
-  with_type_of(args.in[0], [&]<class T>(T) {
-    const auto dy = args.in[0].as<const T>();
-    std::vector<double> dx(static_cast<size_t>(args.out[0].desc.shape.elements()));
-    each_element(Image(args.out[0]), Image(args.in[0]), attrs,
-                 [&](size_t i, size_t k) { dx[i] += static_cast<double>(dy[k]); });
-    store(dx, args.out[0].as<T>());
-  });
+  sum_copies(args, sources(args.out[0].desc.shape, args.in[0].desc.shape, attrs));
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ inline void need_shape(std::string_view op, const TensorDesc& d, const Shape& wa
 template <class F>
 void each_element(const TensorView& x, F f) {
   const Image image(x);
-  image.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
-    f(image.at(n, c, h, w), static_cast<size_t>(c));
+  image.each([&](int64_t n, int64_t c, const Extents& p) {
+    f(image.at(n, c, p), static_cast<size_t>(c));
   });
 }
 

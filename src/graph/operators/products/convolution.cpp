@@ -1,24 +1,22 @@
 // convolution: y[N, O, H', W'] = the sum over windows of x[N, C, H, W] * w[O, C / groups, kh, kw],
-// plus the optional b[O]; H' = (H + before + behind - dilation (kh - 1) - 1) / stride + 1.
+// plus the optional b[O]; H' = (H + before + behind - dilation (kh - 1) - 1) / stride + 1. Values
+// [N, C, W] have weights [O, C / groups, kw], and [N, C, D, H, W] [O, C / groups, kd, kh, kw].
 // convolution_transpose: y[N, C, H, W] from x[N, O, H', W'] and the same w, plus the optional b[C];
 // H is the least height that convolution maps to H', plus output_padding. Each is the input
 // gradient of the other.
 //   convolution_weight_gradient(dy[N, O, H', W'], x[N, C, H, W]) -> dw
 //   sum_channels(dy[N, C, ...]) -> db[C]: the sum over all elements of a channel
-// Values [N, C, W] have weights [O, C / groups, kw].
 #include "base/count.h"
 #include "graph/operators/images/image.h"
 
 namespace dpt::operators {
 namespace {
 
-Pair kernel_of(const Shape& weight) { return Image(weight).extents(); }
-
 void need_weight(std::string_view op, std::span<const TensorDesc> in, const Convolution& s,
                  int64_t channels, int64_t bias) {
   const Shape &x = in[0].shape, &w = in[1].shape;
   if (w.rank() != x.rank() || channels != x[1] || w[0] % s.groups != 0 ||
-      kernel_of(w) != s.window.kernel)
+      extents_of(w) != s.window.kernel)
     fail(Fault::spec, "{}: input {} does not fit weight {} in {}", op, x.str(), w.str(),
          counted(s.groups, "group"));
   if (in.size() > 2 && in[2].shape != Shape{bias})
@@ -37,8 +35,8 @@ std::vector<TensorDesc> infer_transpose(std::span<const TensorDesc> in, const Co
   need_image("convolution_transpose", in[0]);
   const Shape &x = in[0].shape, &w = in[1].shape;
   need_weight("convolution_transpose", in, s, w[0], (Checked(w[1]) * s.groups).value());
-  Pair out = Image(x).extents();
-  for (size_t i = 0; i < 2; ++i) {
+  Extents out = extents_of(x);
+  for (size_t i = 0; i < 3; ++i) {
     if (out[i] < 1) fail(Fault::spec, "convolution_transpose: the images of {} are empty", x.str());
     out[i] = ((Checked(out[i]) - 1) * s.window.stride[i] + covered(s.window, i) -
               s.window.before[i] - s.window.behind[i] + s.output_padding[i])
@@ -53,12 +51,9 @@ std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const Convo
   const Shape &dy = in[0].shape, &x = in[1].shape;
   need_image("convolution_weight_gradient", in[1]);
   if (dy.rank() != x.rank() || dy[0] != x[0] || x[1] % s.groups != 0 || dy[1] % s.groups != 0 ||
-      Image(dy).extents() != window_counts("convolution_weight_gradient", x, s.window))
+      extents_of(dy) != window_counts("convolution_weight_gradient", x, s.window))
     fail(Fault::spec, "convolution_weight_gradient: {} does not fit input {}", dy.str(), x.str());
-  const Pair& k = s.window.kernel;
-  const int64_t channels = x[1] / s.groups;
-  return {{full(in[0].dtype),
-           x.rank() == 4 ? Shape{dy[1], channels, k[0], k[1]} : Shape{dy[1], channels, k[1]}}};
+  return {{full(in[0].dtype), image_shape(x, x[1] / s.groups, s.window.kernel).with(0, dy[1])}};
 }
 
 std::vector<TensorDesc> infer_sum(std::span<const TensorDesc> in) {
@@ -72,9 +67,9 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   Convolution s = settings<Convolution>(n.attrs);
   std::vector<ValueId> out;
   if (!kTransposed) {
-    // Rows and columns at the end of x that no window covers, because of the stride.
-    const Pair in = Image(g.shape(x)).extents();
-    for (size_t i = 0; i < 2; ++i)
+    // Elements at the end of each extent of x that no window covers, because of the stride.
+    const Extents in = extents_of(g.shape(x));
+    for (size_t i = 0; i < 3; ++i)
       s.output_padding[i] =
           (in[i] + s.window.before[i] + s.window.behind[i] - covered(s.window, i)) %
           s.window.stride[i];
@@ -83,7 +78,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   } else {
     // output_padding may exceed the stride if the dilation does. Whole strides of it would add
     // windows, so the padding is reduced by them.
-    for (size_t i = 0; i < 2; ++i)
+    for (size_t i = 0; i < 3; ++i)
       s.window.behind[i] -= s.output_padding[i] / s.window.stride[i] * s.window.stride[i];
     out = {g.apply("convolution", {dy[0], w}, s),
            g.apply("convolution_weight_gradient", {x, dy[0]}, s)};
@@ -99,22 +94,16 @@ void each_product(const Image& x, const Image& w, const Image& y, const Convolut
   const int64_t outs = y.c / s.groups;
   const auto channels = static_cast<size_t>(w.c);
   const size_t x_step = x.channel_step(), w_step = w.channel_step();
-  for (int64_t n = 0; n < y.n; ++n)
-    for (int64_t o = 0; o < y.c; ++o)
-      for (int64_t h = 0; h < y.h; ++h)
-        for (int64_t v = 0; v < y.w; ++v) {
-          const size_t to = y.at(n, o, h, v);
-          for (int64_t kh = 0; kh < w.h; ++kh) {
-            const int64_t xh = h * k.stride[0] - k.before[0] + kh * k.dilation[0];
-            if (xh < 0 || xh >= x.h) continue;
-            for (int64_t kw = 0; kw < w.w; ++kw) {
-              const int64_t xw = v * k.stride[1] - k.before[1] + kw * k.dilation[1];
-              if (xw < 0 || xw >= x.w) continue;
-              const size_t at_x = x.at(n, o / outs * w.c, xh, xw), at_w = w.at(o, 0, kh, kw);
-              for (size_t c = 0; c < channels; ++c) f(at_x + c * x_step, at_w + c * w_step, to);
-            }
-          }
-        }
+  y.each([&](int64_t n, int64_t o, const Extents& p) {
+    const size_t to = y.at(n, o, p);
+    each_position(inside(k, p, x.extents), k.dilation, [&](const Extents& from) {
+      Extents tap{};
+      for (size_t i = 0; i < 3; ++i)
+        tap[i] = (from[i] + k.before[i] - p[i] * k.stride[i]) / k.dilation[i];
+      const size_t at_x = x.at(n, o / outs * w.c, from), at_w = w.at(o, 0, tap);
+      for (size_t c = 0; c < channels; ++c) f(at_x + c * x_step, at_w + c * w_step, to);
+    });
+  });
 }
 
 void forward(const KernelArgs& args, const Convolution& attrs) {
@@ -161,8 +150,8 @@ void sum(const KernelArgs& args) {
     const auto dy = args.in[0].as<const T>();
     const Image image(args.in[0]);
     std::vector<double> sums(static_cast<size_t>(image.c));
-    image.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
-      sums[static_cast<size_t>(c)] += static_cast<double>(dy[image.at(n, c, h, w)]);
+    image.each([&](int64_t n, int64_t c, const Extents& p) {
+      sums[static_cast<size_t>(c)] += static_cast<double>(dy[image.at(n, c, p)]);
     });
     store(sums, args.out[0].as<T>());
   });

@@ -6,7 +6,8 @@ namespace dpt {
 
 TEST_CASE("avg_pool divides by the window, with or without its padding, or by what is asked for") {
   const Given x{f32({1, 1, 4}), {1, 2, 3, 4}};
-  const Window w{.kernel = {1, 2}, .stride = {1, 2}, .before = {0, 1}, .behind = {0, 1}};
+  const Window w{
+      .kernel = {1, 1, 2}, .stride = {1, 1, 2}, .before = {0, 0, 1}, .behind = {0, 0, 1}};
   CHECK(run_op("avg_pool", {x}, Pool{w}) == std::vector<double>{0.5, 2.5, 2});
   CHECK(run_op("avg_pool", {x}, Pool{.window = w, .count_include_pad = false}) ==
         std::vector<double>{1, 2.5, 4});
@@ -16,7 +17,7 @@ TEST_CASE("avg_pool divides by the window, with or without its padding, or by wh
 
 TEST_CASE("what ceil_mode adds beyond the padding is not counted") {
   const Given x{f32({1, 1, 5}), {1, 2, 3, 4, 5}};
-  CHECK(run_op("avg_pool", {x}, Pool{{.kernel = {1, 2}, .stride = {1, 2}}, true}) ==
+  CHECK(run_op("avg_pool", {x}, Pool{{.kernel = {1, 1, 2}, .stride = {1, 1, 2}}, true}) ==
         std::vector<double>{1.5, 3.5, 5});
 }
 

@@ -34,7 +34,7 @@ TEST_CASE("linear_relu_mask makes what linear_relu makes, and room for 128 bits 
 }
 
 TEST_CASE("convolution_relu leaves out what is below 0 after the bias") {
-  const Convolution pairs{.window = {.kernel = {1, 2}}};
+  const Convolution pairs{.window = {.kernel = {1, 1, 2}}};
   const Given x{f32({1, 1, 3}), {1, 2, -4}}, w{f32({2, 1, 2}), {1, 1, -1, 1}};
   CHECK(run_op("convolution_relu", {x, w}, pairs) == std::vector<double>{3, 0, 1, 0});
   CHECK(run_op("convolution_relu", {x, w, {f32({2}), {2.5, -0.5}}}, pairs) ==
