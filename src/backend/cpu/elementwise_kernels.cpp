@@ -211,64 +211,6 @@ std::unique_ptr<Kernel> prepare_gaussian_nll(const KernelQuery& q) {
   });
 }
 
-// Softmax, log_softmax and cross entropy.
-
-std::string refuses_softmax(const KernelQuery& q) {
-  if (settings<Softmax>(q).dim != q.in[0].shape.rank() - 1)
-    return "it goes along the last dimension only";
-  return refuses(q);
-}
-
-std::unique_ptr<Kernel> prepare_softmax(const KernelQuery& q) {
-  const auto columns = static_cast<size_t>(q.in[0].shape.back());
-  const size_t rows = elements(q.in[0]) / std::max<size_t>(1, columns);
-  if (q.in.size() == 1)
-    return call([f = q.op == "softmax" ? simd().softmax : simd().log_softmax, rows, columns](
-                    const KernelArgs& a) { f(data(a.in[0]), data(a.out[0]), rows, columns); });
-  return call(
-      [f = q.op == "softmax_gradient" ? simd().softmax_gradient : simd().log_softmax_gradient, rows,
-       columns](const KernelArgs& a) {
-        f(data(a.in[0]), data(a.in[1]), data(a.out[0]), rows, columns);
-      });
-}
-
-std::string refuses_cross_entropy(const KernelQuery& q) {
-  if (q.in[1].dtype != DType::i32) return "it takes classes as targets, not probabilities";
-  if (settings<CrossEntropy>(q).dim != q.in[0].shape.rank() - 1)
-    return "it takes classes in the last dimension only";
-  return refuses(q);
-}
-
-ClassLossArgs class_loss(const KernelArgs& a, const CrossEntropy& s) {
-  const TensorView &x = a.in[0], &t = a.in[1];
-  const auto targets = t.as<const int32_t>();
-  const int64_t classes = x.desc.shape.back();
-  for (size_t i = 0; i < targets.size(); ++i)
-    if (targets[i] != s.ignore_index && (targets[i] < 0 || targets[i] >= classes))
-      fail(Fault::data, "target {} of sample {} in its batch is not in [0, {})", targets[i],
-           static_cast<int64_t>(i) * t.desc.shape[0] / t.desc.shape.elements(), classes);
-  return {.x = data(x),
-          .target = targets.data(),
-          .weight = data_or_null(a, 3),
-          .n = targets.size(),
-          .c = static_cast<size_t>(classes),
-          .ignore = s.ignore_index,
-          .smoothing = static_cast<float>(s.label_smoothing),
-          .factor = 1 / data(a.in[2])[0]};
-}
-
-std::unique_ptr<Kernel> prepare_cross_entropy(const KernelQuery& q) {
-  const auto s = settings<CrossEntropy>(q);
-  if (q.op == "cross_entropy")
-    return call([s](const KernelArgs& a) {
-      a.out[0].as<double>()[0] =
-          simd().cross_entropy(class_loss(a, s)) / static_cast<double>(data(a.in[2])[0]);
-    });
-  return call([s](const KernelArgs& a) {
-    simd().cross_entropy_gradient(class_loss(a, s), data(a.out[0]));
-  });
-}
-
 // Dropout, masks, sums.
 
 std::string refuses_dropout(const KernelQuery& q) {
@@ -422,13 +364,6 @@ std::vector<KernelType> elementwise_kernels() {
   add_losses(out, formula::PointwiseLosses{});
   for (std::string_view op : {"gaussian_nll_loss", "gaussian_nll_loss_gradient"})
     out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_gaussian_nll});
-  for (std::string_view op : {"softmax", "softmax_gradient", "log_softmax", "log_softmax_gradient"})
-    out.push_back({.op = op, .name = isa, .refuses = refuses_softmax, .prepare = prepare_softmax});
-  for (std::string_view op : {"cross_entropy", "cross_entropy_gradient"})
-    out.push_back({.op = op,
-                   .name = isa,
-                   .refuses = refuses_cross_entropy,
-                   .prepare = prepare_cross_entropy});
   for (std::string_view op : {"dropout", "dropout_gradient"})
     out.push_back({.op = op, .name = isa, .refuses = refuses_dropout, .prepare = prepare_dropout});
   out.push_back({.op = "masked", .name = isa, .refuses = refuses, .prepare = prepare_masked});

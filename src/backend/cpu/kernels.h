@@ -24,6 +24,7 @@ std::vector<KernelType> batch_norm_kernels();
 std::vector<KernelType> row_norm_kernels();
 std::vector<KernelType> half_kernels();
 std::vector<KernelType> elementwise_kernels();
+std::vector<KernelType> softmax_kernels();
 std::vector<KernelType> gated_kernels();
 std::vector<KernelType> image_kernels();
 std::vector<KernelType> volume_kernels();

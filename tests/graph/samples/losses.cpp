@@ -72,6 +72,8 @@ Samples cross_entropy() {
   add({2, 3, 7}, i32({2, 3}), true, {.label_smoothing = 0.2, .ignore_index = 1, .dim = 2});
   add({3, 5, 17}, i32({3, 5}), false, {.dim = 2});
   add({2, 3, 4}, f32({2, 3, 4}), true, {.dim = 2});
+  add({2, 21, 17}, i32({2, 17}), true, {.label_smoothing = 0.1, .ignore_index = 3});
+  add({2, 21, 17}, f32({2, 21, 17}), true, {.label_smoothing = 0.1});
   return out;
 }
 

@@ -46,11 +46,13 @@ struct DropoutArgs {
   float scale;            // factor of kept elements
 };
 
-// Classes i32 [n] for outputs [n, c]. Every class is in [0, c) or equal to `ignore`.
+// Outputs of n positions with c scores each. The target of a position is a class, which is in [0,
+// c) or equal to `ignore`, or has a probability for each score.
 struct ClassLossArgs {
   const float* x;
-  const int32_t* target;
-  const float* weight;  // [c]; may be null
+  const int32_t* target;       // [n]
+  const float* probabilities;  // in the order of x; null: classes
+  const float* weight;         // [c]; may be null
   size_t n, c;
   int64_t ignore;
   float smoothing;
@@ -67,6 +69,16 @@ struct RowNormArgs {
 struct RowNormGradient {
   const float *dy, *x, *mean, *rstd, *w;
   size_t rows, columns;
+};
+
+// Softmax and its losses, for n positions of c classes.
+struct SoftmaxKernels {
+  void (*softmax)(const float* x, float* y, size_t n, size_t c);
+  void (*softmax_gradient)(const float* y, const float* dy, float* dx, size_t n, size_t c);
+  void (*log_softmax)(const float* x, float* y, size_t n, size_t c);
+  void (*log_softmax_gradient)(const float* y, const float* dy, float* dx, size_t n, size_t c);
+  double (*cross_entropy)(const ClassLossArgs& args);  // returns the sum of the terms
+  void (*cross_entropy_gradient)(const ClassLossArgs& args, float* dx);
 };
 
 inline constexpr int kActivations = formula::Activations::kSize;
@@ -105,15 +117,8 @@ struct ElementwiseKernels : ActivationsOf<float> {
   void (*masked_u8)(const float* x, const uint8_t* mask, float* y, size_t n, float scale);
   void (*dropout)(const float* x, float* y, size_t rows, size_t width, const DropoutArgs& args);
 
-  // Along the columns of x [rows, columns].
-  void (*softmax)(const float* x, float* y, size_t rows, size_t columns);
-  void (*softmax_gradient)(const float* y, const float* dy, float* dx, size_t rows, size_t columns);
-  void (*log_softmax)(const float* x, float* y, size_t rows, size_t columns);
-  void (*log_softmax_gradient)(const float* y, const float* dy, float* dx, size_t rows,
-                               size_t columns);
-
-  double (*cross_entropy)(const ClassLossArgs& args);  // returns the sum of the terms
-  void (*cross_entropy_gradient)(const ClassLossArgs& args, float* dx);
+  SoftmaxKernels rows;     // of outputs [n, c]
+  SoftmaxKernels columns;  // of outputs [c, n]
 
   // Norms of the columns of x [rows, columns]; graph/operators/norms/row_norm.cpp.
   void (*row_norm)(const RowNormArgs& args);
@@ -128,6 +133,7 @@ DPT_FOR_EACH_ISA(void add_activations(ElementwiseKernels& kernels))
 DPT_FOR_EACH_ISA(void add_pointwise_losses(ElementwiseKernels& kernels))
 DPT_FOR_EACH_ISA(void add_dropout(ElementwiseKernels& kernels))
 DPT_FOR_EACH_ISA(void add_softmax(ElementwiseKernels& kernels))
+DPT_FOR_EACH_ISA(void add_softmax_columns(ElementwiseKernels& kernels))
 DPT_FOR_EACH_ISA(void add_row_norm(ElementwiseKernels& kernels))
 
 }  // namespace dpt
