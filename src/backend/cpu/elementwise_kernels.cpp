@@ -213,23 +213,24 @@ std::unique_ptr<Kernel> prepare_gaussian_nll(const KernelQuery& q) {
 
 // Dropout, masks, sums.
 
-std::string refuses_dropout(const KernelQuery& q) {
-  return settings<Dropout>(q).channels ? "it draws a number for each element" : refuses(q);
-}
-
 std::unique_ptr<Kernel> prepare_dropout(const KernelQuery& q) {
   const auto s = settings<Dropout>(q);
   const auto rows = static_cast<size_t>(q.in[0].shape[0]);
   const size_t width = elements(q.in[0]) / std::max<size_t>(1, rows);
   const float scale = 1 / static_cast<float>(1 - s.p);
+  const size_t channels = s.channels ? static_cast<size_t>(q.in[0].shape[1]) : 0;
   return call([=](const KernelArgs& a) {
     const philox::Key key = philox::layer_key(a.context->seed, s.key);
-    simd().dropout(data(a.in[0]), data(a.out[0]), rows, width,
-                   {.key = {key.k[0], key.k[1]},
-                    .step = a.context->step,
-                    .sample = static_cast<uint64_t>(a.context->first_sample),
-                    .keep_below = philox::keep_below(s.p),
-                    .scale = scale});
+    const DropoutArgs args{.key = {key.k[0], key.k[1]},
+                           .step = a.context->step,
+                           .sample = static_cast<uint64_t>(a.context->first_sample),
+                           .keep_below = philox::keep_below(s.p),
+                           .scale = scale};
+    if (channels > 0)
+      simd().dropout_channels(data(a.in[0]), data(a.out[0]), rows, channels, width / channels,
+                              args);
+    else
+      simd().dropout(data(a.in[0]), data(a.out[0]), rows, width, args);
   });
 }
 
@@ -365,7 +366,7 @@ std::vector<KernelType> elementwise_kernels() {
   for (std::string_view op : {"gaussian_nll_loss", "gaussian_nll_loss_gradient"})
     out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_gaussian_nll});
   for (std::string_view op : {"dropout", "dropout_gradient"})
-    out.push_back({.op = op, .name = isa, .refuses = refuses_dropout, .prepare = prepare_dropout});
+    out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_dropout});
   out.push_back({.op = "masked", .name = isa, .refuses = refuses, .prepare = prepare_masked});
   out.push_back({.op = "add", .name = isa, .refuses = refuses, .prepare = prepare_add});
   out.push_back(

@@ -116,6 +116,9 @@ struct ElementwiseKernels : ActivationsOf<float> {
   void (*masked)(const float* x, const float* mask, float* y, size_t n, float scale);
   void (*masked_u8)(const float* x, const uint8_t* mask, float* y, size_t n, float scale);
   void (*dropout)(const float* x, float* y, size_t rows, size_t width, const DropoutArgs& args);
+  // Of whole channels, x [rows, channels, together].
+  void (*dropout_channels)(const float* x, float* y, size_t rows, size_t channels, size_t together,
+                           const DropoutArgs& args);
 
   SoftmaxKernels rows;     // of outputs [n, c]
   SoftmaxKernels columns;  // of outputs [c, n]
