@@ -1,6 +1,8 @@
 // The CPU implementations of activations, losses, dropout, and operators that only move elements.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <vector>
 
 #include "backend/cpu/half_kernels.h"
 #include "backend/cpu/kernels.h"
@@ -139,6 +141,31 @@ std::unique_ptr<Kernel> prepare_prelu(const KernelQuery& q) {
       else
         simd().prelu(data(a.in[0]) + i, slope, step, data(a.out[0]) + i, length);
     }
+  });
+}
+
+// Rows of channels: [N, C], or images in channels_last. For a single slope, rows of any length.
+std::string refuses_prelu_weight(const KernelQuery& q) {
+  if (std::string reason = not_f32(q.in[1]); !reason.empty()) return reason;
+  const bool rows = elements(q.out[0]) == 1 || q.in[1].shape.rank() == 2 ||
+                    same_order(q.in[1].shape, q.in[1].layout, Layout::channels_last);
+  return rows ? "" : "it takes images channels_last";
+}
+
+std::unique_ptr<Kernel> prepare_prelu_weight(const KernelQuery& q) {
+  constexpr size_t kRow = 64;
+  const size_t slopes = elements(q.out[0]), n = elements(q.in[1]);
+  const size_t row = slopes <= 1 ? kRow : slopes;
+  return call([=, sums = std::vector<double>(row)](const KernelArgs& a) mutable {
+    std::ranges::fill(sums, 0.0);
+    const float *dy = data(a.in[0]), *x = data(a.in[1]);
+    simd().prelu_weight_gradient(dy, x, sums.data(), n / row, row);
+    const size_t done = n / row * row;
+    simd().prelu_weight_gradient(dy + done, x + done, sums.data(), 1, n - done);
+    if (slopes == 1)
+      data(a.out[0])[0] = static_cast<float>(std::accumulate(sums.begin(), sums.end(), 0.0));
+    else
+      for (size_t c = 0; c < slopes; ++c) data(a.out[0])[c] = static_cast<float>(sums[c]);
   });
 }
 
@@ -362,6 +389,10 @@ std::vector<KernelType> elementwise_kernels() {
   add_activations(out, formula::Activations{});
   for (std::string_view op : {"prelu", "prelu_gradient"})
     out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_prelu});
+  out.push_back({.op = "prelu_weight_gradient",
+                 .name = isa,
+                 .refuses = refuses_prelu_weight,
+                 .prepare = prepare_prelu_weight});
   add_losses(out, formula::PointwiseLosses{});
   for (std::string_view op : {"gaussian_nll_loss", "gaussian_nll_loss_gradient"})
     out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_gaussian_nll});

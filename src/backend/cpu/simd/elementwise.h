@@ -110,6 +110,9 @@ struct ElementwiseKernels : ActivationsOf<float> {
   void (*prelu)(const float* x, const float* w, size_t step, float* y, size_t n);
   void (*prelu_gradient)(const float* dy, const float* x, const float* w, size_t step, float* dx,
                          size_t n);
+  // sums[c] += the sum of dy * x, where x is not above 0, over the rows of x [rows, c].
+  void (*prelu_weight_gradient)(const float* dy, const float* x, double* sums, size_t rows,
+                                size_t c);
   void (*add)(const float* a, const float* b, float* y, size_t n);       // y may be a or b
   void (*multiply)(const float* a, const float* b, float* y, size_t n);  // y may be a or b
   // y[i] = x[i] * (mask[i] * scale).
