@@ -27,6 +27,7 @@ std::vector<KernelType> elementwise_kernels();
 std::vector<KernelType> softmax_kernels();
 std::vector<KernelType> gated_kernels();
 std::vector<KernelType> image_kernels();
+std::vector<KernelType> resize_kernels();
 std::vector<KernelType> volume_kernels();
 std::vector<KernelType> gemm_convolution_kernels(Bf16Products products);
 std::vector<KernelType> onednn_kernels();
