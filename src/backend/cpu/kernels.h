@@ -26,6 +26,7 @@ std::vector<KernelType> half_kernels();
 std::vector<KernelType> elementwise_kernels();
 std::vector<KernelType> softmax_kernels();
 std::vector<KernelType> gated_kernels();
+std::vector<KernelType> movement_kernels();
 std::vector<KernelType> image_kernels();
 std::vector<KernelType> resize_kernels();
 std::vector<KernelType> volume_kernels();
