@@ -25,6 +25,7 @@ std::vector<KernelType> row_norm_kernels();
 std::vector<KernelType> half_kernels();
 std::vector<KernelType> elementwise_kernels();
 std::vector<KernelType> softmax_kernels();
+std::vector<KernelType> ctc_kernels();
 std::vector<KernelType> gated_kernels();
 std::vector<KernelType> movement_kernels();
 std::vector<KernelType> image_kernels();

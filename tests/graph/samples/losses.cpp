@@ -124,7 +124,8 @@ Samples dice() {
 Samples ctc() {
   Samples out;
   for (const bool by_length : {true, false})
-    for (const auto& [y, labels] : {std::pair{Shape{3, 7, 4}, 3}, std::pair{Shape{2, 2, 5}, 1}})
+    for (const auto& [y, labels] : {std::pair{Shape{3, 7, 4}, 3}, std::pair{Shape{2, 2, 5}, 1},
+                                    std::pair{Shape{2, 20, 4}, 9}})
       out.push_back(sample("ctc_loss", {f32(y), i32({y[0], labels}), f32({1})},
                            Ctc{.by_length = by_length}, {{-2, 2}, {1, 4}, kDivisor}));
   return out;
