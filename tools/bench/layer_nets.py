@@ -105,7 +105,6 @@ def labels(draw, n):
 
 MAP = [{"linear": WIDTH}]
 PIXELS = conv(2, CLASSES, 1)
-POOL = [Net(), Net(about="overlapping")]
 
 
 def convolutions():
