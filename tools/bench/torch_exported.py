@@ -20,20 +20,20 @@ import tutorial
 
 
 class Batches:
-    """Batches of a TensorDataset in DataLoader's order; appends each epoch's seconds."""
+    """Batches of a TensorDataset in DataLoader's order; appends each epoch's seconds by a clock."""
 
-    def __init__(self, seconds, arrange, dataset, batch_size, shuffle=False, drop_last=False):
-        self.seconds, self.batch_size, self.shuffle = seconds, batch_size, shuffle
+    def __init__(self, clock, seconds, arrange, dataset, batch_size, shuffle=False, drop_last=False):
+        self.clock, self.seconds, self.batch_size, self.shuffle = clock, seconds, batch_size, shuffle
         x, *self.rest = dataset.tensors
         self.x = arrange(x)
         self.samples = len(x) - (len(x) % batch_size if drop_last else 0)
 
     def __iter__(self):
-        start = time.perf_counter()
+        start = self.clock()
         order = tutorial.loader_order(len(self.x)) if self.shuffle else torch.arange(len(self.x))
         for indices in order[: self.samples].split(self.batch_size):
             yield self.x[indices], *(each[indices] for each in self.rest)
-        self.seconds.append(time.perf_counter() - start)
+        self.seconds.append(self.clock() - start)
 
 
 class Optimizers:
@@ -55,6 +55,33 @@ def load(path):
     return module
 
 
+def measure(program, epochs, compiled=False, channels_last=False, clock=time.perf_counter):
+    """(seconds, mean losses) of the epochs of an exported program."""
+    exported = load(program)
+    make_model = exported.make_model
+
+    def arrange(images):
+        last = channels_last and images.dim() == 4
+        return images.to(memory_format=torch.channels_last) if last else images
+
+    def prepared_model():
+        model = make_model()
+        if channels_last:
+            model = model.to(memory_format=torch.channels_last)
+        return torch.compile(model) if compiled else model
+
+    seconds = []
+    exported.make_model = prepared_model
+    exported.EPOCHS = epochs
+    exported.DataLoader = functools.partial(Batches, clock, seconds, arrange)
+    if compiled:
+        exported.optim = Optimizers()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exported.train(type("Arguments", (), {"losses": None, "weights": None, "save": None}))
+    return seconds, [float(each) for each in re.findall(r"Loss: (\S+)", printed.getvalue())]
+
+
 def main():
     options = peer.arguments(
         __doc__.splitlines()[0],
@@ -64,29 +91,7 @@ def main():
         channels_last={"action": "store_true"},
     )
     torch.set_num_threads(options.threads)
-    exported = load(options.program)
-    make_model = exported.make_model
-
-    def arrange(images):
-        last = options.channels_last and images.dim() == 4
-        return images.to(memory_format=torch.channels_last) if last else images
-
-    def prepared_model():
-        model = make_model()
-        if options.channels_last:
-            model = model.to(memory_format=torch.channels_last)
-        return torch.compile(model) if options.compile else model
-
-    seconds = []
-    exported.make_model = prepared_model
-    exported.EPOCHS = options.epochs
-    exported.DataLoader = functools.partial(Batches, seconds, arrange)
-    if options.compile:
-        exported.optim = Optimizers()
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exported.train(type("Arguments", (), {"losses": None, "weights": None, "save": None}))
-    losses = [float(each) for each in re.findall(r"Loss: (\S+)", printed.getvalue())]
+    seconds, losses = measure(options.program, options.epochs, options.compile, options.channels_last)
     peer.report("torch_exported", seconds, losses, ["torch", "numpy"])
 
 

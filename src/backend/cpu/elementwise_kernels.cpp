@@ -1,6 +1,8 @@
 // The CPU implementations of activations, losses, dropout, and operators that only move elements.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <vector>
 
 #include "backend/cpu/half_kernels.h"
 #include "backend/cpu/kernels.h"
@@ -142,6 +144,31 @@ std::unique_ptr<Kernel> prepare_prelu(const KernelQuery& q) {
   });
 }
 
+// Rows of channels: [N, C], or images in channels_last. For a single slope, rows of any length.
+std::string refuses_prelu_weight(const KernelQuery& q) {
+  if (std::string reason = not_f32(q.in[1]); !reason.empty()) return reason;
+  const bool rows = elements(q.out[0]) == 1 || q.in[1].shape.rank() == 2 ||
+                    same_order(q.in[1].shape, q.in[1].layout, Layout::channels_last);
+  return rows ? "" : "it takes images channels_last";
+}
+
+std::unique_ptr<Kernel> prepare_prelu_weight(const KernelQuery& q) {
+  constexpr size_t kRow = 64;
+  const size_t slopes = elements(q.out[0]), n = elements(q.in[1]);
+  const size_t row = slopes <= 1 ? kRow : slopes;
+  return call([=, sums = std::vector<double>(row)](const KernelArgs& a) mutable {
+    std::ranges::fill(sums, 0.0);
+    const float *dy = data(a.in[0]), *x = data(a.in[1]);
+    simd().prelu_weight_gradient(dy, x, sums.data(), n / row, row);
+    const size_t done = n / row * row;
+    simd().prelu_weight_gradient(dy + done, x + done, sums.data(), 1, n - done);
+    if (slopes == 1)
+      data(a.out[0])[0] = static_cast<float>(std::accumulate(sums.begin(), sums.end(), 0.0));
+    else
+      for (size_t c = 0; c < slopes; ++c) data(a.out[0])[c] = static_cast<float>(sums[c]);
+  });
+}
+
 // Pointwise losses.
 
 // The weights of an input, of which there is one that is 1 if there is no such input.
@@ -211,83 +238,26 @@ std::unique_ptr<Kernel> prepare_gaussian_nll(const KernelQuery& q) {
   });
 }
 
-// Softmax, log_softmax and cross entropy.
-
-std::string refuses_softmax(const KernelQuery& q) {
-  if (settings<Softmax>(q).dim != q.in[0].shape.rank() - 1)
-    return "it goes along the last dimension only";
-  return refuses(q);
-}
-
-std::unique_ptr<Kernel> prepare_softmax(const KernelQuery& q) {
-  const auto columns = static_cast<size_t>(q.in[0].shape.back());
-  const size_t rows = elements(q.in[0]) / std::max<size_t>(1, columns);
-  if (q.in.size() == 1)
-    return call([f = q.op == "softmax" ? simd().softmax : simd().log_softmax, rows, columns](
-                    const KernelArgs& a) { f(data(a.in[0]), data(a.out[0]), rows, columns); });
-  return call(
-      [f = q.op == "softmax_gradient" ? simd().softmax_gradient : simd().log_softmax_gradient, rows,
-       columns](const KernelArgs& a) {
-        f(data(a.in[0]), data(a.in[1]), data(a.out[0]), rows, columns);
-      });
-}
-
-std::string refuses_cross_entropy(const KernelQuery& q) {
-  if (q.in[1].dtype != DType::i32) return "it takes classes as targets, not probabilities";
-  if (settings<CrossEntropy>(q).dim != q.in[0].shape.rank() - 1)
-    return "it takes classes in the last dimension only";
-  return refuses(q);
-}
-
-ClassLossArgs class_loss(const KernelArgs& a, const CrossEntropy& s) {
-  const TensorView &x = a.in[0], &t = a.in[1];
-  const auto targets = t.as<const int32_t>();
-  const int64_t classes = x.desc.shape.back();
-  for (size_t i = 0; i < targets.size(); ++i)
-    if (targets[i] != s.ignore_index && (targets[i] < 0 || targets[i] >= classes))
-      fail(Fault::data, "target {} of sample {} in its batch is not in [0, {})", targets[i],
-           static_cast<int64_t>(i) * t.desc.shape[0] / t.desc.shape.elements(), classes);
-  return {.x = data(x),
-          .target = targets.data(),
-          .weight = data_or_null(a, 3),
-          .n = targets.size(),
-          .c = static_cast<size_t>(classes),
-          .ignore = s.ignore_index,
-          .smoothing = static_cast<float>(s.label_smoothing),
-          .factor = 1 / data(a.in[2])[0]};
-}
-
-std::unique_ptr<Kernel> prepare_cross_entropy(const KernelQuery& q) {
-  const auto s = settings<CrossEntropy>(q);
-  if (q.op == "cross_entropy")
-    return call([s](const KernelArgs& a) {
-      a.out[0].as<double>()[0] =
-          simd().cross_entropy(class_loss(a, s)) / static_cast<double>(data(a.in[2])[0]);
-    });
-  return call([s](const KernelArgs& a) {
-    simd().cross_entropy_gradient(class_loss(a, s), data(a.out[0]));
-  });
-}
-
 // Dropout, masks, sums.
-
-std::string refuses_dropout(const KernelQuery& q) {
-  return settings<Dropout>(q).channels ? "it draws a number for each element" : refuses(q);
-}
 
 std::unique_ptr<Kernel> prepare_dropout(const KernelQuery& q) {
   const auto s = settings<Dropout>(q);
   const auto rows = static_cast<size_t>(q.in[0].shape[0]);
   const size_t width = elements(q.in[0]) / std::max<size_t>(1, rows);
   const float scale = 1 / static_cast<float>(1 - s.p);
+  const size_t channels = s.channels ? static_cast<size_t>(q.in[0].shape[1]) : 0;
   return call([=](const KernelArgs& a) {
     const philox::Key key = philox::layer_key(a.context->seed, s.key);
-    simd().dropout(data(a.in[0]), data(a.out[0]), rows, width,
-                   {.key = {key.k[0], key.k[1]},
-                    .step = a.context->step,
-                    .sample = static_cast<uint64_t>(a.context->first_sample),
-                    .keep_below = philox::keep_below(s.p),
-                    .scale = scale});
+    const DropoutArgs args{.key = {key.k[0], key.k[1]},
+                           .step = a.context->step,
+                           .sample = static_cast<uint64_t>(a.context->first_sample),
+                           .keep_below = philox::keep_below(s.p),
+                           .scale = scale};
+    if (channels > 0)
+      simd().dropout_channels(data(a.in[0]), data(a.out[0]), rows, channels, width / channels,
+                              args);
+    else
+      simd().dropout(data(a.in[0]), data(a.out[0]), rows, width, args);
   });
 }
 
@@ -419,18 +389,15 @@ std::vector<KernelType> elementwise_kernels() {
   add_activations(out, formula::Activations{});
   for (std::string_view op : {"prelu", "prelu_gradient"})
     out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_prelu});
+  out.push_back({.op = "prelu_weight_gradient",
+                 .name = isa,
+                 .refuses = refuses_prelu_weight,
+                 .prepare = prepare_prelu_weight});
   add_losses(out, formula::PointwiseLosses{});
   for (std::string_view op : {"gaussian_nll_loss", "gaussian_nll_loss_gradient"})
     out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_gaussian_nll});
-  for (std::string_view op : {"softmax", "softmax_gradient", "log_softmax", "log_softmax_gradient"})
-    out.push_back({.op = op, .name = isa, .refuses = refuses_softmax, .prepare = prepare_softmax});
-  for (std::string_view op : {"cross_entropy", "cross_entropy_gradient"})
-    out.push_back({.op = op,
-                   .name = isa,
-                   .refuses = refuses_cross_entropy,
-                   .prepare = prepare_cross_entropy});
   for (std::string_view op : {"dropout", "dropout_gradient"})
-    out.push_back({.op = op, .name = isa, .refuses = refuses_dropout, .prepare = prepare_dropout});
+    out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_dropout});
   out.push_back({.op = "masked", .name = isa, .refuses = refuses, .prepare = prepare_masked});
   out.push_back({.op = "add", .name = isa, .refuses = refuses, .prepare = prepare_add});
   out.push_back(

@@ -43,7 +43,8 @@ std::vector<KernelType> list_for(Bf16Products products) {
   std::vector<KernelType> out = linear_kernels(products);
   append(out, attention_kernels(products));
   for (auto* more : {&batch_norm_kernels, &row_norm_kernels, &half_kernels, &elementwise_kernels,
-                     &gated_kernels, &image_kernels})
+                     &softmax_kernels, &ctc_kernels, &gated_kernels, &movement_kernels,
+                     &image_kernels, &resize_kernels})
     append(out, more());
   append(out, gemm_convolution_kernels(products));
   append(out, onednn_kernels());

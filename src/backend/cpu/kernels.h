@@ -24,8 +24,12 @@ std::vector<KernelType> batch_norm_kernels();
 std::vector<KernelType> row_norm_kernels();
 std::vector<KernelType> half_kernels();
 std::vector<KernelType> elementwise_kernels();
+std::vector<KernelType> softmax_kernels();
+std::vector<KernelType> ctc_kernels();
 std::vector<KernelType> gated_kernels();
+std::vector<KernelType> movement_kernels();
 std::vector<KernelType> image_kernels();
+std::vector<KernelType> resize_kernels();
 std::vector<KernelType> gemm_convolution_kernels(Bf16Products products);
 std::vector<KernelType> onednn_kernels();
 std::string onednn_version();  // "2.6.0"; empty: built without

@@ -39,6 +39,7 @@ Samples softmax(std::string_view op) {
   add({3, 37}, 1);
   add({2, 3, 4}, 1);
   add({2, 3, 17}, 2);
+  add({1, 70, 5}, 1);
   return out;
 }
 

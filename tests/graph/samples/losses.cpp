@@ -72,6 +72,8 @@ Samples cross_entropy() {
   add({2, 3, 7}, i32({2, 3}), true, {.label_smoothing = 0.2, .ignore_index = 1, .dim = 2});
   add({3, 5, 17}, i32({3, 5}), false, {.dim = 2});
   add({2, 3, 4}, f32({2, 3, 4}), true, {.dim = 2});
+  add({2, 21, 17}, i32({2, 17}), true, {.label_smoothing = 0.1, .ignore_index = 3});
+  add({2, 21, 17}, f32({2, 21, 17}), true, {.label_smoothing = 0.1});
   return out;
 }
 
@@ -122,7 +124,8 @@ Samples dice() {
 Samples ctc() {
   Samples out;
   for (const bool by_length : {true, false})
-    for (const auto& [y, labels] : {std::pair{Shape{3, 7, 4}, 3}, std::pair{Shape{2, 2, 5}, 1}})
+    for (const auto& [y, labels] : {std::pair{Shape{3, 7, 4}, 3}, std::pair{Shape{2, 2, 5}, 1},
+                                    std::pair{Shape{2, 20, 4}, 9}})
       out.push_back(sample("ctc_loss", {f32(y), i32({y[0], labels}), f32({1})},
                            Ctc{.by_length = by_length}, {{-2, 2}, {1, 4}, kDivisor}));
   return out;

@@ -46,11 +46,13 @@ struct DropoutArgs {
   float scale;            // factor of kept elements
 };
 
-// Classes i32 [n] for outputs [n, c]. Every class is in [0, c) or equal to `ignore`.
+// Outputs of n positions with c scores each. The target of a position is a class, which is in [0,
+// c) or equal to `ignore`, or has a probability for each score.
 struct ClassLossArgs {
   const float* x;
-  const int32_t* target;
-  const float* weight;  // [c]; may be null
+  const int32_t* target;       // [n]
+  const float* probabilities;  // in the order of x; null: classes
+  const float* weight;         // [c]; may be null
   size_t n, c;
   int64_t ignore;
   float smoothing;
@@ -67,6 +69,16 @@ struct RowNormArgs {
 struct RowNormGradient {
   const float *dy, *x, *mean, *rstd, *w;
   size_t rows, columns;
+};
+
+// Softmax and its losses, for n positions of c classes.
+struct SoftmaxKernels {
+  void (*softmax)(const float* x, float* y, size_t n, size_t c);
+  void (*softmax_gradient)(const float* y, const float* dy, float* dx, size_t n, size_t c);
+  void (*log_softmax)(const float* x, float* y, size_t n, size_t c);
+  void (*log_softmax_gradient)(const float* y, const float* dy, float* dx, size_t n, size_t c);
+  double (*cross_entropy)(const ClassLossArgs& args);  // returns the sum of the terms
+  void (*cross_entropy_gradient)(const ClassLossArgs& args, float* dx);
 };
 
 inline constexpr int kActivations = formula::Activations::kSize;
@@ -98,22 +110,21 @@ struct ElementwiseKernels : ActivationsOf<float> {
   void (*prelu)(const float* x, const float* w, size_t step, float* y, size_t n);
   void (*prelu_gradient)(const float* dy, const float* x, const float* w, size_t step, float* dx,
                          size_t n);
+  // sums[c] += the sum of dy * x, where x is not above 0, over the rows of x [rows, c].
+  void (*prelu_weight_gradient)(const float* dy, const float* x, double* sums, size_t rows,
+                                size_t c);
   void (*add)(const float* a, const float* b, float* y, size_t n);       // y may be a or b
   void (*multiply)(const float* a, const float* b, float* y, size_t n);  // y may be a or b
   // y[i] = x[i] * (mask[i] * scale).
   void (*masked)(const float* x, const float* mask, float* y, size_t n, float scale);
   void (*masked_u8)(const float* x, const uint8_t* mask, float* y, size_t n, float scale);
   void (*dropout)(const float* x, float* y, size_t rows, size_t width, const DropoutArgs& args);
+  // Of whole channels, x [rows, channels, together].
+  void (*dropout_channels)(const float* x, float* y, size_t rows, size_t channels, size_t together,
+                           const DropoutArgs& args);
 
-  // Along the columns of x [rows, columns].
-  void (*softmax)(const float* x, float* y, size_t rows, size_t columns);
-  void (*softmax_gradient)(const float* y, const float* dy, float* dx, size_t rows, size_t columns);
-  void (*log_softmax)(const float* x, float* y, size_t rows, size_t columns);
-  void (*log_softmax_gradient)(const float* y, const float* dy, float* dx, size_t rows,
-                               size_t columns);
-
-  double (*cross_entropy)(const ClassLossArgs& args);  // returns the sum of the terms
-  void (*cross_entropy_gradient)(const ClassLossArgs& args, float* dx);
+  SoftmaxKernels rows;     // of outputs [n, c]
+  SoftmaxKernels columns;  // of outputs [c, n]
 
   // Norms of the columns of x [rows, columns]; graph/operators/norms/row_norm.cpp.
   void (*row_norm)(const RowNormArgs& args);
@@ -128,6 +139,7 @@ DPT_FOR_EACH_ISA(void add_activations(ElementwiseKernels& kernels))
 DPT_FOR_EACH_ISA(void add_pointwise_losses(ElementwiseKernels& kernels))
 DPT_FOR_EACH_ISA(void add_dropout(ElementwiseKernels& kernels))
 DPT_FOR_EACH_ISA(void add_softmax(ElementwiseKernels& kernels))
+DPT_FOR_EACH_ISA(void add_softmax_columns(ElementwiseKernels& kernels))
 DPT_FOR_EACH_ISA(void add_row_norm(ElementwiseKernels& kernels))
 
 }  // namespace dpt

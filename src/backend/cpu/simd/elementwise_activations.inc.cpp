@@ -82,6 +82,25 @@ void multiply(const float* a, const float* b, float* y, size_t n) {
              __attribute__((always_inline)) { at.put(y + i, at.get(a + i) * at.get(b + i)); });
 }
 
+void prelu_weight_gradient(const float* dy, const float* x, double* sums, size_t rows, size_t c) {
+  constexpr size_t kPart = 64;  // rows whose sums are in float
+  for (size_t first = 0; first < rows; first += kPart) {
+    const size_t end = rows - first < kPart ? rows : first + kPart;
+    each_vector(
+        c, [&](size_t i, auto at) __attribute__((always_inline)) {
+          Lanes sum = zero();
+          for (size_t r = first; r < end; ++r) {
+            const Lanes v = at.get(x + r * c + i), product = at.get(dy + r * c + i) * v;
+            sum += select(v > Lanes(0), Lanes(0), product);
+          }
+          float each[kLanes];
+          store(each, sum.v);
+          for (size_t j = 0; j < kLanes && i + j < c; ++j)
+            sums[i + j] += static_cast<double>(each[j]);
+        });
+  }
+}
+
 }  // namespace
 
 void add_activations(ElementwiseKernels& kernels) {
@@ -89,6 +108,7 @@ void add_activations(ElementwiseKernels& kernels) {
   add_all(kernels.bf16, formula::Activations{});
   kernels.prelu = prelu;
   kernels.prelu_gradient = prelu_gradient;
+  kernels.prelu_weight_gradient = prelu_weight_gradient;
   kernels.add = add;
   kernels.multiply = multiply;
 }

@@ -85,6 +85,22 @@ void dropout(const float* x, float* y, size_t rows, size_t width, const DropoutA
     }
 }
 
+void dropout_channels(const float* x, float* y, size_t rows, size_t channels, size_t together,
+                      const DropoutArgs& args) {
+  for (size_t r = 0; r < rows; ++r)
+    for (size_t first = 0; first < channels; first += 64) {
+      uint32_t words[4][16];
+      words_of_16_blocks(args, args.sample + r, static_cast<uint32_t>(first / 4), words);
+      for (size_t c = 0; c < 64 && first + c < channels; ++c, x += together, y += together) {
+        const bool kept = words[c / 16][c % 16] < args.keep_below;
+        each_vector(
+            together, [&](size_t i, auto at) __attribute__((always_inline)) {
+              at.put(y + i, kept ? at.get(x + i) * Lanes(all(args.scale)) : Lanes(zero()));
+            });
+      }
+    }
+}
+
 void masked(const float* x, const float* mask, float* y, size_t n, float scale) {
   const Lanes s = all(scale);
   each_vector(
@@ -101,6 +117,7 @@ void masked_u8(const float* x, const uint8_t* mask, float* y, size_t n, float sc
 
 void add_dropout(ElementwiseKernels& kernels) {
   kernels.dropout = dropout;
+  kernels.dropout_channels = dropout_channels;
   kernels.masked = masked;
   kernels.masked_u8 = masked_u8;
 }

@@ -1,7 +1,6 @@
 // Softmax, log_softmax and cross entropy along the rows of a matrix. A row that is shorter than a
 // vector (ten classes, say) is one vector whose last lanes are -inf.
-#include "backend/cpu/simd/elementwise.h"
-#include "backend/cpu/simd/lanes_math.h"
+#include "backend/cpu/simd/class_terms.h"
 
 namespace dpt::DPT_ISA {
 namespace {
@@ -12,13 +11,6 @@ DPT_SIMD float exp_sum(const float* x, size_t n, Lanes top) {
   each_vector(
       n, [&](size_t i, auto at)
              __attribute__((always_inline)) { sum += exp(at.or_lowest(at.get(x + i)) - top); });
-  return sum_of(sum);
-}
-
-DPT_SIMD float plain_sum(const float* x, size_t n) {
-  Lanes sum = zero();
-  each_vector(
-      n, [&](size_t i, auto at) __attribute__((always_inline)) { sum += at.get(x + i); });
   return sum_of(sum);
 }
 
@@ -104,74 +96,112 @@ void softmax_gradient(const float* y, const float* dy, float* dx, size_t rows, s
   }
 }
 
-// The sum of the weights of all classes.
-DPT_SIMD float total_weight(const ClassLossArgs& a) {
-  return a.weight == nullptr ? static_cast<float>(a.c) : plain_sum(a.weight, a.c);
+// Calls f(i, access, weights) for each vector of a row's classes.
+template <class F>
+DPT_SIMD void each_class(const ClassLossArgs& a, F f) {
+  each_vector(
+      a.c, [&](size_t i, auto at) __attribute__((always_inline)) {
+        f(i, at, a.weight == nullptr ? Lanes(1) : at.get(a.weight + i));
+      });
 }
 
-// Terms: (1 - e) w[y] (l - x[y]) + e / C (W l - sum(w x)) with l = top + log sum, e the label
-// smoothing and W the sum of w.
+// The sum of the terms of row r, of classes or of probabilities.
+DPT_SIMD float row_term(const ClassLossArgs& a, size_t r, float row_top, float log_sum,
+                        float all_weights) {
+  const float* x = a.x + r * a.c;
+  const Lanes top = all(row_top);
+  Lanes sum = zero();
+  if (a.probabilities != nullptr) {
+    const float* p = a.probabilities + r * a.c;
+    each_class(
+        a, [&](size_t i, auto at, Lanes weight) __attribute__((always_inline)) {
+          const Lanes q = probable(a, weight, at.get(p + i));
+          const Lanes term = probable_term(q, all(log_sum), at.get(x + i) - top);
+          sum += select(at.or_lowest(zero()) < Lanes(0), Lanes(0), term);
+        });
+    return sum_of(sum);
+  }
+  const int32_t y = a.target[r];
+  if (y == a.ignore) return 0;
+  if (a.smoothing != 0)
+    each_class(
+        a, [&](size_t i, auto at, Lanes weight) __attribute__((always_inline)) {
+          sum += select(at.or_lowest(zero()) < Lanes(0), Lanes(0), weight * (at.get(x + i) - top));
+        });
+  return class_term(a, y, x[y] - row_top, log_sum, all_weights, sum_of(sum));
+}
+
 double cross_entropy(const ClassLossArgs& a) {
-  const float even = a.smoothing / static_cast<float>(a.c), all_weights = total_weight(a);
+  const float all_weights = total_weight(a);
   double sum = 0;
   each_block(a.x, a.n, a.c, [&](size_t first, size_t count, const RowSums& s) {
-    for (size_t r = 0; r < count; ++r) {
-      const int32_t y = a.target[first + r];
-      if (y == a.ignore) continue;
-      const float* x = a.x + (first + r) * a.c;
-      const float w = a.weight == nullptr ? 1 : a.weight[y];
-      float term = w == 0 ? 0 : (1 - a.smoothing) * w * (s.log_sum[r] - (x[y] - s.top[r]));
-      if (a.smoothing != 0) {
-        Lanes below = zero();
-        const Lanes top = all(s.top[r]);
-        each_vector(
-            a.c, [&](size_t i, auto at) __attribute__((always_inline)) {
-              const Lanes weight = a.weight == nullptr ? Lanes(1) : at.get(a.weight + i);
-              below +=
-                  select(at.or_lowest(zero()) < Lanes(0), Lanes(0), weight * (at.get(x + i) - top));
-            });
-        term += even * (all_weights * s.log_sum[r] - sum_of(below));
-      }
-      sum += static_cast<double>(term);
-    }
+    for (size_t r = 0; r < count; ++r)
+      sum += static_cast<double>(row_term(a, first + r, s.top[r], s.log_sum[r], all_weights));
   });
   return sum;
 }
 
 // dx = (softmax * sum(q) - q) * factor, with q = e / C w, plus (1 - e) w[y] at y.
+DPT_SIMD void class_row_gradient(const ClassLossArgs& a, size_t r, float all_weights, Lanes top,
+                                 Lanes sum, float* dx) {
+  const float even = a.smoothing / static_cast<float>(a.c);
+  const float* x = a.x + r * a.c;
+  const int32_t y = a.target[r];
+  const float own = (1 - a.smoothing) * (a.weight == nullptr ? 1 : a.weight[y]);
+  const Lanes total = all((own + even * all_weights) * a.factor), part = total / sum,
+              evenly = all(even * a.factor);
+  each_class(
+      a, [&](size_t i, auto at, Lanes weight) __attribute__((always_inline)) {
+        at.put(dx + i, exp(at.get(x + i) - top) * part - weight * evenly);
+      });
+  dx[y] -= own * a.factor;
+}
+
+// The same with q of probabilities.
+DPT_SIMD void probable_row_gradient(const ClassLossArgs& a, size_t r, Lanes top, Lanes sum,
+                                    float* dx) {
+  const float *x = a.x + r * a.c, *p = a.probabilities + r * a.c;
+  const Lanes factor = all(a.factor);
+  Lanes weights = zero();
+  each_class(
+      a, [&](size_t i, auto at, Lanes weight) __attribute__((always_inline)) {
+        const Lanes q = probable(a, weight, at.get(p + i));
+        weights += select(at.or_lowest(zero()) < Lanes(0), Lanes(0), q);
+      });
+  const Lanes part = Lanes(all(sum_of(weights))) * factor / sum;
+  each_class(
+      a, [&](size_t i, auto at, Lanes weight) __attribute__((always_inline)) {
+        const Lanes q = probable(a, weight, at.get(p + i));
+        at.put(dx + i, exp(at.get(x + i) - top) * part - q * factor);
+      });
+}
+
 void cross_entropy_gradient(const ClassLossArgs& a, float* dx) {
-  const float even = a.smoothing / static_cast<float>(a.c), all_weights = total_weight(a);
-  for (size_t r = 0; r < a.n; ++r) {
-    const float* x = a.x + r * a.c;
-    float* to = dx + r * a.c;
-    const int32_t y = a.target[r];
-    if (y == a.ignore) {
+  const float all_weights = total_weight(a);
+  for (size_t r = 0; r < a.n; ++r, dx += a.c) {
+    if (a.probabilities == nullptr && a.target[r] == a.ignore) {
       each_vector(
-          a.c, [&](size_t i, auto at) __attribute__((always_inline)) { at.put(to + i, zero()); });
+          a.c, [&](size_t i, auto at) __attribute__((always_inline)) { at.put(dx + i, zero()); });
       continue;
     }
-    const float own = (1 - a.smoothing) * (a.weight == nullptr ? 1 : a.weight[y]);
-    const Lanes top = all(top_of(x, a.c));
-    const Lanes sum = all(exp_sum(x, a.c, top)), total = all((own + even * all_weights) * a.factor);
-    const Lanes part = total / sum, evenly = all(even * a.factor);
-    each_vector(
-        a.c, [&](size_t i, auto at) __attribute__((always_inline)) {
-          const Lanes weight = a.weight == nullptr ? Lanes(1) : at.get(a.weight + i);
-          at.put(to + i, exp(at.get(x + i) - top) * part - weight * evenly);
-        });
-    to[y] -= own * a.factor;
+    const float* x = a.x + r * a.c;
+    const Lanes top = all(top_of(x, a.c)), sum = all(exp_sum(x, a.c, top));
+    if (a.probabilities == nullptr)
+      class_row_gradient(a, r, all_weights, top, sum, dx);
+    else
+      probable_row_gradient(a, r, top, sum, dx);
   }
 }
 
 }  // namespace
 
 void add_softmax(ElementwiseKernels& kernels) {
-  kernels.softmax = softmax;
-  kernels.softmax_gradient = softmax_gradient;
-  kernels.log_softmax = log_softmax;
-  kernels.log_softmax_gradient = log_softmax_gradient;
-  kernels.cross_entropy = cross_entropy;
-  kernels.cross_entropy_gradient = cross_entropy_gradient;
+  kernels.rows = {.softmax = softmax,
+                  .softmax_gradient = softmax_gradient,
+                  .log_softmax = log_softmax,
+                  .log_softmax_gradient = log_softmax_gradient,
+                  .cross_entropy = cross_entropy,
+                  .cross_entropy_gradient = cross_entropy_gradient};
 }
 
 }  // namespace dpt::DPT_ISA

@@ -116,7 +116,7 @@ TEST_CASE("exp and log are within two units, seen through softmax of one and two
     for (float x : grid(110)) {
       const float y[2] = {0, x}, dy[2] = {-1, 0};
       float dx[2];
-      k.log_softmax_gradient(y, dy, dx, 1, 2);
+      k.rows.log_softmax_gradient(y, dy, dx, 1, 2);
       most = std::max(most, units(dx[1], std::exp(static_cast<double>(x))));
     }
     CHECK(most <= 2);
@@ -167,7 +167,7 @@ TEST_CASE("what is no number stays none, what is infinite comes out as in the C 
     run(kIndexOf<formula::Hardswish>);
     const float logits[6] = {1, -inf, 2, NAN, 0, 0};
     float out[6];
-    k.log_softmax(logits, out, 2, 3);
+    k.rows.log_softmax(logits, out, 2, 3);
     CHECK(out[1] == -inf);
     for (int i = 3; i < 6; ++i) CHECK(std::isnan(out[i]));
   }
@@ -181,7 +181,7 @@ TEST_CASE("nothing is read or written behind the end") {
       const std::vector<float> x(n, 0.5F);  // the address sanitizer sees reads behind it
       std::vector<float> y(n + 20, -7);
       k.activation[kIndexOf<formula::Sigmoid>](x.data(), y.data(), n, s);
-      k.log_softmax(x.data(), y.data(), 1, n);
+      k.rows.log_softmax(x.data(), y.data(), 1, n);
       k.dropout(x.data(), y.data(), 1, n, {{1, 2}, 3, 4, uint64_t{1} << 31, 2});
       for (size_t i = n; i < y.size(); ++i) CHECK(y[i] == -7);
     }
