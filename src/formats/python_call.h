@@ -1,7 +1,9 @@
 // Writes calls as Python source: "optim.SGD(model.parameters(), lr=0.01, nesterov=True)".
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -17,11 +19,22 @@ std::string python(std::string_view value);
 inline std::string python(const std::string& value) { return python(std::string_view(value)); }
 inline std::string python(const char* value) { return python(std::string_view(value)); }
 template <class T>
+std::string python(const std::optional<T>& value) {
+  return value ? python(*value) : "None";
+}
+template <class T>
 std::string python(const std::vector<T>& values) {
   std::string text;
   for (const T& v : values) text += (text.empty() ? "" : ", ") + python(v);
   return "[" + text + "]";
 }
+
+// A value as an argument of a call; usual: it is Python's default.
+struct PythonArgument {
+  std::string_view name;
+  std::string value;
+  bool usual;
+};
 
 // PythonCall("nn.Linear").arg(784).arg(200).key("bias", bias, true).str(): "nn.Linear(784, 200)"
 class PythonCall {
@@ -40,6 +53,12 @@ class PythonCall {
   template <class T>
   PythonCall& key(std::string_view name, const T& value, const std::type_identity_t<T>& usual) {
     return value == usual ? *this : key(name, value);
+  }
+  // Adds keyword arguments as key() does, from the given one on.
+  PythonCall& keys(const std::vector<PythonArgument>& all, size_t from = 0) {
+    for (size_t i = from; i < all.size(); ++i)
+      if (!all[i].usual) add(all[i].name, all[i].value);
+    return *this;
   }
   // Adds an argument that is itself Python source.
   PythonCall& expression(std::string_view value) { return add("", value); }

@@ -48,10 +48,11 @@ struct EmbeddingLayer {
   }
 
   std::string torch(const Shape&) const {
-    PythonCall call("nn.Embedding");
-    call.arg(num_embeddings).arg(embedding_dim);
-    if (padding_idx) call.key("padding_idx", *padding_idx);
-    return call.str();
+    return PythonCall("nn.Embedding")
+        .arg(num_embeddings)
+        .arg(embedding_dim)
+        .keys(keys().arguments(*this), 2)
+        .str();
   }
 
  private:

@@ -43,10 +43,7 @@ struct Flatten {
   }
 
   std::string torch(const Shape&) const {
-    return PythonCall("nn.Flatten")
-        .key("start_dim", start_dim, 1)
-        .key("end_dim", end_dim, -1)
-        .str();
+    return PythonCall("nn.Flatten").keys(keys().arguments(*this)).str();
   }
 };
 

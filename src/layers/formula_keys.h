@@ -1,8 +1,6 @@
-// The parameters of a formula (graph/formulas/parameter.h) as keys of a spec, and as arguments of
-// the same thing in PyTorch.
+// The parameters of a formula (graph/formulas/parameter.h) as keys of a spec.
 #pragma once
 
-#include "formats/python_call.h"
 #include "graph/formulas/parameter.h"
 #include "spec/keys.h"
 
@@ -23,19 +21,6 @@ void add_parameters(Table& keys) {
       keys.required(p.name, p.number, p.text);
     else
       keys.optional(p.name, p.number, p.text, rule_of(p.bound));
-  });
-}
-
-// Adds those that differ from PyTorch's defaults.
-template <class F>
-void add_arguments(PythonCall& call, const F& values) {
-  formula::each_parameter<F>([&](const auto& p) {
-    if (p.flag)
-      call.key(p.name, values.*p.flag, F{}.*p.flag);
-    else if (p.bound.required)
-      call.key(p.name, values.*p.number);
-    else
-      call.key(p.name, values.*p.number, F{}.*p.number);
   });
 }
 

@@ -18,12 +18,6 @@ constexpr double kLargest = std::numeric_limits<float>::max();
 constexpr Range kFinite{
     .text = "must be a number that fits in a float", .low = -kLargest, .high = kLargest};
 
-PythonCall call_of(std::string_view name, std::string_view parameter) {
-  PythonCall call(fmt::format("nn.init.{}_", name));
-  call.expression(parameter);
-  return call;
-}
-
 // fan_in: how many inputs each output depends on. fan_out: how many outputs each input affects.
 struct Fans {
   double in, out;
@@ -55,9 +49,6 @@ struct Uniform {
     if (u.a > u.b) d.error(owner.at("a"), fmt::format("a is {}, above b, which is {}", u.a, u.b));
   }
   Init make(const Shape&) const { return {.kind = Init::Kind::uniform, .a = a, .b = b}; }
-  std::string torch(std::string_view p) const {
-    return call_of(kName, p).key("a", a, 0).key("b", b, 1).str();
-  }
 };
 
 struct Normal {
@@ -74,9 +65,6 @@ struct Normal {
         .optional("mean", &Normal::mean, "mean", kFinite);
   }
   Init make(const Shape&) const { return {.kind = Init::Kind::normal, .a = mean, .b = std}; }
-  std::string torch(std::string_view p) const {
-    return call_of(kName, p).key("mean", mean, 0).key("std", std, 1).str();
-  }
 };
 
 struct TruncNormal {
@@ -107,14 +95,6 @@ struct TruncNormal {
   Init make(const Shape&) const {
     return {.kind = Init::Kind::truncated, .a = mean, .b = std, .low = a, .high = b};
   }
-  std::string torch(std::string_view p) const {
-    return call_of(kName, p)
-        .key("mean", mean, 0)
-        .key("std", std, 1)
-        .key("a", a, -2)
-        .key("b", b, 2)
-        .str();
-  }
 
  private:
   double share() const {
@@ -136,7 +116,6 @@ struct Constant {
     return KeyTable<Constant>().required("val", &Constant::val, "value of every element", kFinite);
   }
   Init make(const Shape&) const { return {.a = val}; }
-  std::string torch(std::string_view p) const { return call_of(kName, p).arg(val).str(); }
 };
 
 struct Zeros {
@@ -146,7 +125,6 @@ struct Zeros {
                                 "  init: {bias: zeros}"};
   static KeyTable<Zeros> keys() { return {}; }
   Init make(const Shape&) const { return {.a = 0}; }
-  std::string torch(std::string_view p) const { return call_of(kName, p).str(); }
 };
 
 struct Ones {
@@ -156,7 +134,6 @@ struct Ones {
                                 "  init: ones"};
   static KeyTable<Ones> keys() { return {}; }
   Init make(const Shape&) const { return {.a = 1}; }
-  std::string torch(std::string_view p) const { return call_of(kName, p).str(); }
 };
 
 constexpr Range kGain{.text = "must not be negative", .low = 0, .high = kLargest};
@@ -179,9 +156,6 @@ struct XavierUniform : Xavier {
     const Fans fans(kName, shape);
     return layers::xavier_uniform(fans.in, fans.out, gain);
   }
-  std::string torch(std::string_view p) const {
-    return call_of(kName, p).key("gain", gain, 1).str();
-  }
 };
 
 struct XavierNormal : Xavier {
@@ -199,9 +173,6 @@ struct XavierNormal : Xavier {
     const Fans fans(kName, shape);
     return {
         .kind = Init::Kind::normal, .a = 0, .b = layers::xavier_deviation(fans.in, fans.out, gain)};
-  }
-  std::string torch(std::string_view p) const {
-    return call_of(kName, p).key("gain", gain, 1).str();
   }
 };
 
@@ -222,13 +193,6 @@ struct Kaiming {
   double deviation(std::string_view name, const Shape& shape) const {
     const Fans fans(name, shape);
     return gain() / std::sqrt(mode == "fan_in" ? fans.in : fans.out);
-  }
-  std::string torch(std::string_view name, std::string_view p) const {
-    return call_of(name, p)
-        .key("a", a, 0)
-        .key("mode", mode, "fan_in")
-        .key("nonlinearity", nonlinearity, "leaky_relu")
-        .str();
   }
 
  private:
@@ -252,7 +216,6 @@ struct KaimingUniform : Kaiming {
     const double bound = std::sqrt(3.0) * deviation(kName, shape);
     return {.kind = Init::Kind::uniform, .a = -bound, .b = bound};
   }
-  std::string torch(std::string_view p) const { return Kaiming::torch(kName, p); }
 };
 
 struct KaimingNormal : Kaiming {
@@ -265,7 +228,6 @@ struct KaimingNormal : Kaiming {
   Init make(const Shape& shape) const {
     return {.kind = Init::Kind::normal, .a = 0, .b = deviation(kName, shape)};
   }
-  std::string torch(std::string_view p) const { return Kaiming::torch(kName, p); }
 };
 
 template <class I>
@@ -275,7 +237,10 @@ InitialisationType type_of(std::string_view summary) {
             return std::any_cast<const I&>(settings).make(shape);
           },
           [](const std::any& settings, std::string_view parameter) {
-            return std::any_cast<const I&>(settings).torch(parameter);
+            return PythonCall(I::kUsage.callee())
+                .expression(parameter)
+                .keys(I::keys().arguments(std::any_cast<const I&>(settings)))
+                .str();
           }};
 }
 

@@ -78,8 +78,7 @@ struct MultiheadAttention {
     return PythonCall("MultiheadAttention")
         .arg(x.back())
         .arg(num_heads)
-        .key("bias", bias, true)
-        .key("causal", causal, false)
+        .keys(keys().arguments(*this), 1)
         .str();
   }
 };

@@ -57,6 +57,17 @@ std::unique_ptr<Schedule> make_schedule(const ScheduleSpec& spec, double base_lr
 // The unit of k in this spec: "epoch" or "step".
 std::string_view schedule_interval(const ScheduleSpec& spec);
 
+// The schedule as a call in PyTorch whose arguments are its keys.
+template <class Settings>
+std::string torch_call(const Settings& settings) {
+  std::string_view callee = Settings::kUsage.callee();  // "optim.lr_scheduler.StepLR"
+  callee.remove_prefix(callee.find('.') + 1);
+  return PythonCall(callee)
+      .expression("optimizer")
+      .keys(Settings::keys().arguments(settings))
+      .str();
+}
+
 // The schedule as a Python expression; empty if the learning rate is constant. A schedule that
 // needs a metric cannot be chained: its warm-up is torch_warmup(), which must be stepped
 // separately.

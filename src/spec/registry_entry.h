@@ -14,6 +14,9 @@ namespace dpt {
 struct Usage {
   std::string_view torch{};    // the same in PyTorch: "torch.nn.ReLU"; empty: PyTorch has none
   std::string_view example{};  // lines of a spec that use the name and each of its keys
+
+  // As programs that import nn and optim write it: "nn.ReLU".
+  constexpr std::string_view callee() const { return torch.substr(torch.find('.') + 1); }
 };
 
 struct RegistryEntry {

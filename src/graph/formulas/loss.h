@@ -32,9 +32,6 @@ enum class OutputKind {
   probabilities
 };
 
-// Where `reduction` stands among the keys, and among PyTorch's arguments.
-enum class ReductionPlace { first, first_key, last };
-
 struct PointwiseLossRow {
   const char *name, *gradient;  // of the operators; `name` is also the word of a spec
   // The same in PyTorch, lines of a spec that use it, what it is.
@@ -46,7 +43,7 @@ struct PointwiseLossRow {
   bool unit_targets = false;                // targets outside [0, 1] are refused
   bool batchmean = false;                   // another reduction: the sum over the samples
   bool weight = false, pos_weight = false;  // keys: weights of elements, and of positive targets
-  ReductionPlace reduction = ReductionPlace::first;
+  bool reduction_first = true;              // whether `reduction` is the first key or the last
   bool pairs = false;  // x is the difference of the two halves of an output [N, 2, ...]
 };
 

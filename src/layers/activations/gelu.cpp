@@ -22,7 +22,7 @@ struct GeluLayer {
     return g.apply(approximate == "tanh" ? "gelu_tanh" : "gelu", {x});
   }
   std::string torch(const Shape&) const {
-    return PythonCall("nn.GELU").key("approximate", approximate, "none").str();
+    return PythonCall("nn.GELU").keys(keys().arguments(*this)).str();
   }
 };
 

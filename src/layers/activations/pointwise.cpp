@@ -24,9 +24,7 @@ struct PointwiseLayer : F {
     return g.apply(F::kRow.name, {x}, static_cast<const F&>(*this));
   }
   std::string torch(const Shape&) const {
-    PythonCall out(kUsage.torch.substr(kUsage.torch.find('.') + 1));
-    add_arguments<F>(out, *this);
-    return out.str();
+    return PythonCall(kUsage.callee()).keys(keys().arguments(*this)).str();
   }
 };
 

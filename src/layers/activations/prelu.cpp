@@ -33,10 +33,7 @@ struct PReluLayer {
   }
 
   std::string torch(const Shape&) const {
-    return PythonCall("nn.PReLU")
-        .key("num_parameters", num_parameters, 1)
-        .key("init", init, 0.25)
-        .str();
+    return PythonCall("nn.PReLU").keys(keys().arguments(*this)).str();
   }
 };
 

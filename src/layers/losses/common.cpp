@@ -84,8 +84,13 @@ ValueId weight_constant(std::string_view loss, std::string_view key, GraphBuilde
   return g.constant(key, {extent}, weight);
 }
 
-std::string torch_tensor(const std::vector<double>& values) {
-  return fmt::format("torch.tensor({}, dtype=torch.float32)", python(values));
+std::string torch_call(std::string_view callee, std::vector<PythonArgument> keys) {
+  for (PythonArgument& a : keys)  // without the dtype, integers would make int64
+    if (a.value.starts_with('['))
+      a.value = fmt::format("torch.tensor({}, dtype=torch.float32)", a.value);
+  std::ranges::stable_partition(keys,
+                                [](const PythonArgument& a) { return a.name != "reduction"; });
+  return PythonCall(callee).keys(keys).str();
 }
 
 }  // namespace dpt::losses

@@ -12,12 +12,21 @@
 
 namespace dpt::losses {
 
+// The name of a class: "Ctc" of the source "class Ctc(nn.CTCLoss): ...".
+constexpr std::string_view class_of(std::string_view source) {
+  const size_t begin = source.find(' ') + 1;
+  return source.substr(begin, source.find('(') - begin);
+}
+
+// The call with a loss's keys, of which lists are tensors.
+std::string torch_call(std::string_view callee, std::vector<PythonArgument> keys);
+
 // REQUIRES: L has `static KeyTable<L> keys()`, `ValueId build(GraphBuilder&, ValueId output,
-// ValueId target, ValueId divisor) const`, `Divisor divisor() const` and `std::string torch()
-// const`. If targets are classes, L also has `int dim(const Shape& output) const`, the dimension of
-// the classes; it may have `ValueId target_weight(GraphBuilder&, ValueId) const` with `int64_t
-// ignore_index`, and `bool mean_likelihood() const`. Otherwise it may have `kEstimates`. Any may
-// have `kOutputs` and `kSigns`. See LossType.
+// ValueId target, ValueId divisor) const`, `Divisor divisor() const`. If targets are classes, L
+// also has `int dim(const Shape& output) const`, the dimension of the classes; it may have `ValueId
+// target_weight(GraphBuilder&, ValueId) const` with `int64_t ignore_index`, and `bool
+// mean_likelihood() const`. Otherwise it may have `kEstimates`. Any may have `kOutputs`, `kSigns`
+// and `kTorchClass`. See LossType.
 template <class L>
 LossType loss_type(std::string_view name, std::string_view summary) {
   LossType type{registry_entry<L>(name, summary)};
@@ -49,7 +58,14 @@ LossType loss_type(std::string_view name, std::string_view summary) {
     type.mean_likelihood = [](const std::any& s) {
       return std::any_cast<const L&>(s).mean_likelihood();
     };
-  type.torch = [](const std::any& s) { return std::any_cast<const L&>(s).torch(); };
+  if constexpr (requires { L::kTorchClass; }) type.torch_class = L::kTorchClass;
+  type.torch = [](const std::any& s) {
+    constexpr Usage kUsage = L::kUsage;
+    std::string_view callee = kUsage.callee();
+    if constexpr (requires { L::kTorchClass; })
+      if (!L::kTorchClass.empty()) callee = class_of(L::kTorchClass);
+    return torch_call(callee, L::keys().arguments(std::any_cast<const L&>(s)));
+  };
   return type;
 }
 
@@ -96,8 +112,5 @@ void require_probabilities(std::string_view loss, const GraphBuilder& g, ValueId
 // unless there are `extent` weights; `of` names what they belong to.
 ValueId weight_constant(std::string_view loss, std::string_view key, GraphBuilder& g,
                         const std::vector<double>& weight, int64_t extent, std::string_view of);
-
-// "torch.tensor([1.0, 2.5], dtype=torch.float32)"; without the dtype, integers would make int64.
-std::string torch_tensor(const std::vector<double>& values);
 
 }  // namespace dpt::losses

@@ -14,6 +14,7 @@ constexpr std::string_view kCosineEmbeddingTorch =
 )py";
 
 struct CosineEmbeddingLoss : Reduction {
+  static constexpr std::string_view kTorchClass = kCosineEmbeddingTorch;
   static constexpr Usage kUsage{"torch.nn.CosineEmbeddingLoss",
                                 "loss: cosine_embedding_loss\n"
                                 "loss: {cosine_embedding_loss: {margin: 0.5, reduction: sum}}"};
@@ -42,26 +43,18 @@ struct CosineEmbeddingLoss : Reduction {
     return g.apply("cosine_embedding_loss", {output, target, divisor}, CosineEmbedding{margin});
   }
   Divisor divisor() const { return over(Divisor::samples); }
-  std::string torch() const {
-    return PythonCall("CosineEmbedding")
-        .key("margin", margin, 0.0)
-        .key("reduction", reduction, "mean")
-        .str();
-  }
 };
 
 }  // namespace
 
 LossType cosine_embedding_loss() {
-  LossType type =
-      loss_type<CosineEmbeddingLoss>("cosine_embedding_loss",
-                                     "Output [N, 2, D], targets [N, 1] stored as float32: pulls "
-                                     "the two vectors of a sample together "
-                                     "for the target 1 and pushes them apart for -1, by the cosine "
-                                     "of their angle. Linear layers on "
-                                     "inputs [N, 2, F] share their weights between both.");
-  type.torch_class = kCosineEmbeddingTorch;
-  return type;
+  return loss_type<CosineEmbeddingLoss>(
+      "cosine_embedding_loss",
+      "Output [N, 2, D], targets [N, 1] stored as float32: pulls "
+      "the two vectors of a sample together "
+      "for the target 1 and pushes them apart for -1, by the cosine "
+      "of their angle. Linear layers on "
+      "inputs [N, 2, F] share their weights between both.");
 }
 
 }  // namespace dpt::losses

@@ -27,7 +27,8 @@ struct CrossEntropyLoss : Reduction, ClassDim {
                   "targets of this class are ignored")
         .optional("label_smoothing", &CrossEntropyLoss::label_smoothing,
                   "share of each target that is spread evenly over all classes", kProbability)
-        .optional("class_dim", &ClassDim::class_dim, kClassDim, kOneOrLast);
+        .optional("class_dim", &ClassDim::class_dim, kClassDim, kOneOrLast)
+        .not_in_torch();
   }
 
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
@@ -69,15 +70,6 @@ struct CrossEntropyLoss : Reduction, ClassDim {
 
   bool mean_likelihood() const {
     return reduction == "mean" && weight.empty() && label_smoothing == 0;
-  }
-
-  std::string torch() const {
-    PythonCall call("nn.CrossEntropyLoss");
-    if (!weight.empty()) call.expression("weight", torch_tensor(weight));
-    return call.key("ignore_index", ignore_index, kNoClass)
-        .key("reduction", reduction, "mean")
-        .key("label_smoothing", label_smoothing, 0)
-        .str();
   }
 
  private:

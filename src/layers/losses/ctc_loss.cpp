@@ -25,6 +25,7 @@ constexpr std::string_view kCtcTorch = R"py(class Ctc(nn.CTCLoss):
 )py";
 
 struct CtcLoss : Reduction {
+  static constexpr std::string_view kTorchClass = kCtcTorch;
   static constexpr Usage kUsage{
       "torch.nn.CTCLoss",
       "loss: ctc_loss\n"
@@ -98,14 +99,6 @@ struct CtcLoss : Reduction {
         length + repeats, output[0]);
   }
   Divisor divisor() const { return over(Divisor::samples); }
-  std::string torch() const {
-    return PythonCall("Ctc")
-        .key("blank", blank, 0)
-        .key("zero_infinity", zero_infinity, false)
-        .key("ignore_index", ignore_index, -100)
-        .key("reduction", reduction, "mean")
-        .str();
-  }
 };
 
 }  // namespace
@@ -131,7 +124,6 @@ LossType ctc_loss() {
   };
   type.blank = [](const std::any& s) { return std::any_cast<const CtcLoss&>(s).blank; };
   type.class_dim = [](const std::any&, const Shape&) { return 2; };
-  type.torch_class = kCtcTorch;
   type.needs = "labels must fit into the time of the output: use `zero_infinity: true`";
   return type;
 }

@@ -27,10 +27,6 @@ struct DiceSettings : Reduction {
   }
 
   Divisor divisor() const { return over(Divisor::samples); }
-
-  std::string torch_call(std::string_view name) const {
-    return PythonCall(name).key("smooth", smooth, 1e-5).key("reduction", reduction, "mean").str();
-  }
 };
 
 }  // namespace dpt::losses

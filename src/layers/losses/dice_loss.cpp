@@ -22,6 +22,7 @@ constexpr std::string_view kDiceTorch = R"py(class DiceLoss(nn.Module):
 )py";
 
 struct DiceLoss : DiceSettings {
+  static constexpr std::string_view kTorchClass = kDiceTorch;
   static constexpr OutputKind kOutputs = OutputKind::scores;
   static constexpr Usage kUsage{"",
                                 "loss: dice_loss\n"
@@ -39,17 +40,13 @@ struct DiceLoss : DiceSettings {
     require_classes("dice_loss", g, output, target, 1);
     return of_probabilities(g, g.apply("softmax", {output}, Softmax{1}), target, divisor);
   }
-
-  std::string torch() const { return torch_call("DiceLoss"); }
 };
 
 }  // namespace
 
 LossType dice_loss() {
-  LossType type = loss_type<DiceLoss>(
+  return loss_type<DiceLoss>(
       "dice_loss", "Dice loss of scores and classes: how little predicted and true areas overlap.");
-  type.torch_class = kDiceTorch;
-  return type;
 }
 
 }  // namespace dpt::losses

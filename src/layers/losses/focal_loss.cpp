@@ -26,6 +26,7 @@ constexpr std::string_view kFocalTorch = R"py(class FocalLoss(nn.Module):
 )py";
 
 struct FocalLoss : Reduction, ClassDim {
+  static constexpr std::string_view kTorchClass = kFocalTorch;
   static constexpr OutputKind kOutputs = OutputKind::scores;
   static constexpr Usage kUsage{
       "",
@@ -46,7 +47,8 @@ struct FocalLoss : Reduction, ClassDim {
         .optional("weight", &FocalLoss::weight,
                   "weight of each class (alpha); the mean divides by the number of targets")
         .optional("ignore_index", &FocalLoss::ignore_index, "targets of this class are ignored")
-        .optional("class_dim", &ClassDim::class_dim, kClassDim, kOneOrLast);
+        .optional("class_dim", &ClassDim::class_dim, kClassDim, kOneOrLast)
+        .not_in_torch();
   }
 
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
@@ -67,24 +69,13 @@ struct FocalLoss : Reduction, ClassDim {
   ValueId target_weight(GraphBuilder& g, ValueId target) const {
     return g.apply("target_weight", {target}, NllLoss{.ignore_index = ignore_index});
   }
-
-  std::string torch() const {
-    PythonCall call("FocalLoss");
-    call.key("gamma", gamma, 2);
-    if (!weight.empty()) call.expression("weight", torch_tensor(weight));
-    return call.key("ignore_index", ignore_index, kNoClass)
-        .key("reduction", reduction, "mean")
-        .str();
-  }
 };
 
 }  // namespace
 
 LossType focal_loss() {
-  LossType type = loss_type<FocalLoss>(
-      "focal_loss", "Cross entropy in which classes that are predicted well count less.");
-  type.torch_class = kFocalTorch;
-  return type;
+  return loss_type<FocalLoss>("focal_loss",
+                              "Cross entropy in which classes that are predicted well count less.");
 }
 
 }  // namespace dpt::losses

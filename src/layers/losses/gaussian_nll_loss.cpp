@@ -26,6 +26,7 @@ constexpr std::string_view kGaussianNllTorch = R"py(class GaussianNLL(nn.Gaussia
 using formula::GaussianNll;
 
 struct GaussianNllLoss : GaussianNll, Reduction {
+  static constexpr std::string_view kTorchClass = kGaussianNllTorch;
   static constexpr Usage kUsage{
       "torch.nn.GaussianNLLLoss",
       "loss: gaussian_nll_loss\n"
@@ -58,11 +59,6 @@ struct GaussianNllLoss : GaussianNll, Reduction {
     return std::max(log_variance ? std::exp(output) : output, eps);
   }
   Divisor divisor() const { return over(Divisor::half_elements); }
-  std::string torch() const {
-    PythonCall out("GaussianNLL");
-    add_arguments<GaussianNll>(out, *this);
-    return out.key("reduction", reduction, "mean").str();
-  }
 };
 
 }  // namespace
@@ -76,7 +72,6 @@ LossType gaussian_nll_loss() {
   type.variance = [](const std::any& s, double output) {
     return std::any_cast<const GaussianNllLoss&>(s).variance(output);
   };
-  type.torch_class = kGaussianNllTorch;
   type.needs =
       "variances, the second half of the outputs, must be positive: use `log_variance: true`, or "
       "end their branch with softplus";

@@ -45,13 +45,6 @@ struct MultiMarginLoss : Reduction {
   }
 
   Divisor divisor() const { return over(Divisor::samples); }
-
-  std::string torch() const {
-    PythonCall call("nn.MultiMarginLoss");
-    call.key("p", p, int64_t{1}).key("margin", margin, 1.0);
-    if (!weight.empty()) call.expression("weight", torch_tensor(weight));
-    return call.key("reduction", reduction, "mean").str();
-  }
 };
 
 }  // namespace

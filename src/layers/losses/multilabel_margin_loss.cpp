@@ -29,10 +29,6 @@ struct MultilabelMarginLoss : Reduction {
   }
 
   Divisor divisor() const { return over(Divisor::samples); }
-
-  std::string torch() const {
-    return PythonCall("nn.MultiLabelMarginLoss").key("reduction", reduction, "mean").str();
-  }
 };
 
 // See LossType::target_problem.

@@ -23,7 +23,8 @@ struct NllLossLayer : Reduction, ClassDim {
         .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
         .optional("weight", &NllLossLayer::weight, "weight of each class")
         .optional("ignore_index", &NllLossLayer::ignore_index, "targets of this class are ignored")
-        .optional("class_dim", &ClassDim::class_dim, kClassDim, kOneOrLast);
+        .optional("class_dim", &ClassDim::class_dim, kClassDim, kOneOrLast)
+        .not_in_torch();
   }
 
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
@@ -47,14 +48,6 @@ struct NllLossLayer : Reduction, ClassDim {
   }
 
   bool mean_likelihood() const { return reduction == "mean" && weight.empty(); }
-
-  std::string torch() const {
-    PythonCall call("nn.NLLLoss");
-    if (!weight.empty()) call.expression("weight", torch_tensor(weight));
-    return call.key("ignore_index", ignore_index, kNoClass)
-        .key("reduction", reduction, "mean")
-        .str();
-  }
 };
 
 }  // namespace

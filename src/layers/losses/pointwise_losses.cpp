@@ -6,8 +6,6 @@
 namespace dpt::losses {
 namespace {
 
-using formula::ReductionPlace;
-
 // The parameters of the loss are its keys.
 template <class F>
 struct PointwiseLoss : F, Reduction {
@@ -15,6 +13,7 @@ struct PointwiseLoss : F, Reduction {
   static constexpr bool kEstimates = kRow.estimates, kSigns = kRow.signs;
   static constexpr OutputKind kOutputs = kRow.outputs;
   static constexpr Usage kUsage{kRow.torch, kRow.example};
+  static constexpr std::string_view kTorchClass = kRow.torch_class;
 
   std::vector<double> element_weights, positive_weights;
 
@@ -25,9 +24,9 @@ struct PointwiseLoss : F, Reduction {
       if (kRow.batchmean) words.insert(words.begin() + 2, "batchmean");
       out.choice("reduction", &Reduction::reduction, words, kDoc);
     };
-    if (kRow.reduction != ReductionPlace::last) add_reduction();
+    if (kRow.reduction_first) add_reduction();
     add_parameters<F>(out);
-    if (kRow.reduction == ReductionPlace::last) add_reduction();
+    if (!kRow.reduction_first) add_reduction();
     if (kRow.weight)
       out.optional("weight", &PointwiseLoss::element_weights,
                    "weight of each element of the last dimension, or one number for all");
@@ -71,35 +70,14 @@ struct PointwiseLoss : F, Reduction {
                                          : Divisor::elements);
   }
 
-  std::string torch() const {
-    PythonCall out(callee());
-    const auto add = [&](std::string_view key, const std::vector<double>& values) {
-      if (!values.empty()) out.expression(key, torch_tensor(values));
-    };
-    add("weight", element_weights);
-    if (kRow.reduction == ReductionPlace::first) out.key("reduction", reduction, "mean");
-    add("pos_weight", positive_weights);
-    add_arguments<F>(out, *this);
-    if (kRow.reduction != ReductionPlace::first) out.key("reduction", reduction, "mean");
-    return out.str();
-  }
-
   static LossType type() {
     LossType out = loss_type<PointwiseLoss>(kRow.name, kRow.summary);
     out.needs = kRow.needs;
-    out.torch_class = kRow.torch_class;
     if (kRow.unit_targets) out.target_problem = target_problem;
     return out;
   }
 
  private:
-  // The module of torch, or the name of torch_class: "class SigmoidFocalLoss(nn.Module): ...".
-  static std::string_view callee() {
-    const std::string_view torch = kRow.torch, text = kRow.torch_class;
-    if (text.empty()) return torch.substr(torch.find('.') + 1);
-    const size_t from = text.find(' ') + 1;
-    return text.substr(from, text.find('(') - from);
-  }
   // The first half of [N, 2, ...] minus the second: [N, ...], or [N, 1].
   static ValueId difference(GraphBuilder& g, ValueId output) {
     const Shape y = g.shape(output);

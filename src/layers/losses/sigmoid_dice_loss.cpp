@@ -21,6 +21,7 @@ constexpr std::string_view kSigmoidDiceTorch = R"py(class SigmoidDiceLoss(nn.Mod
 )py";
 
 struct SigmoidDiceLoss : DiceSettings {
+  static constexpr std::string_view kTorchClass = kSigmoidDiceTorch;
   static constexpr OutputKind kOutputs = OutputKind::logits;
   static constexpr Usage kUsage{"",
                                 "loss: sigmoid_dice_loss\n"
@@ -35,18 +36,14 @@ struct SigmoidDiceLoss : DiceSettings {
            g.shape(output).str());
     return of_probabilities(g, g.apply("sigmoid", {output}), target, divisor);
   }
-
-  std::string torch() const { return torch_call("SigmoidDiceLoss"); }
 };
 
 }  // namespace
 
 LossType sigmoid_dice_loss() {
-  LossType type = loss_type<SigmoidDiceLoss>(
+  return loss_type<SigmoidDiceLoss>(
       "sigmoid_dice_loss",
       "Dice loss of logits and values: how little predicted and true areas overlap.");
-  type.torch_class = kSigmoidDiceTorch;
-  return type;
 }
 
 }  // namespace dpt::losses

@@ -13,6 +13,7 @@ constexpr std::string_view kTripletMarginTorch = R"py(class TripletMargin(nn.Tri
 )py";
 
 struct TripletMarginLoss : Reduction {
+  static constexpr std::string_view kTorchClass = kTripletMarginTorch;
   static constexpr Usage kUsage{
       "torch.nn.TripletMarginLoss",
       "loss: triplet_margin_loss\n"
@@ -45,27 +46,16 @@ struct TripletMarginLoss : Reduction {
     return g.apply("triplet_margin_loss", {output, divisor}, TripletMargin{margin, p, eps, swap});
   }
   Divisor divisor() const { return over(Divisor::samples); }
-  std::string torch() const {
-    return PythonCall("TripletMargin")
-        .key("margin", margin, 1.0)
-        .key("p", p, 2.0)
-        .key("eps", eps, 1e-6)
-        .key("swap", swap, false)
-        .key("reduction", reduction, "mean")
-        .str();
-  }
 };
 
 }  // namespace
 
 LossType triplet_margin_loss() {
-  LossType type = loss_type<TripletMarginLoss>(
+  return loss_type<TripletMarginLoss>(
       "triplet_margin_loss",
       "Output [N, 3, D], an anchor, a positive and a negative for each sample: makes the anchor "
       "nearer to the positive than to the negative. Targets are not used, but a data set has some. "
       "Linear layers on inputs [N, 3, F] share their weights between the three.");
-  type.torch_class = kTripletMarginTorch;
-  return type;
 }
 
 }  // namespace dpt::losses

@@ -115,15 +115,9 @@ struct BatchNormLayer {
   }
 
   std::string torch(const Shape& x) const {
-    PythonCall call(fmt::format("nn.BatchNorm{}d", kDims));
-    call.arg(x[1]).key("eps", eps, 1e-5);
-    if (momentum)
-      call.key("momentum", *momentum, 0.1);
-    else
-      call.expression("momentum", "None");
-    return call.key("affine", affine, true)
-        .key("track_running_stats", track_running_stats, true)
-        .key("bias", bias, true)
+    return PythonCall(fmt::format("nn.BatchNorm{}d", kDims))
+        .arg(x[1])
+        .keys(keys().arguments(*this))
         .str();
   }
 };

@@ -41,9 +41,7 @@ struct GroupNorm {
     return PythonCall("nn.GroupNorm")
         .arg(num_groups)
         .arg(x[1])
-        .key("eps", eps, 1e-5)
-        .key("affine", affine, true)
-        .key("bias", bias, true)
+        .keys(keys().arguments(*this), 1)
         .str();
   }
 };

@@ -47,9 +47,7 @@ struct InstanceNorm {
   std::string torch(const Shape& x) const {
     return PythonCall(fmt::format("nn.InstanceNorm{}d", x.rank() - 2))
         .arg(x[1])
-        .key("eps", eps, 1e-5)
-        .key("affine", affine, false)
-        .key("bias", bias, true)
+        .keys(keys().arguments(*this))
         .str();
   }
 };

@@ -31,9 +31,7 @@ struct LayerNorm : LastDimensions {
 
   std::string torch(const Shape& x) const {
     return torch_call("nn.LayerNorm", extents("layer_norm", x))
-        .key("eps", eps, 1e-5)
-        .key("elementwise_affine", elementwise_affine, true)
-        .key("bias", bias, true)
+        .keys(keys().arguments(*this), 1)
         .str();
   }
 };

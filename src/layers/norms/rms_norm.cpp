@@ -36,9 +36,7 @@ struct RmsNorm : LastDimensions {
   }
 
   std::string torch(const Shape& x) const {
-    PythonCall call = torch_call("nn.RMSNorm", extents("rms_norm", x));
-    if (eps) call.key("eps", *eps);
-    return call.key("elementwise_affine", elementwise_affine, true).str();
+    return torch_call("nn.RMSNorm", extents("rms_norm", x)).keys(keys().arguments(*this), 1).str();
   }
 };
 

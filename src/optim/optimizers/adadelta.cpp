@@ -17,10 +17,10 @@ struct Adadelta {
   double weight_decay = 0;
   bool maximize = false;
 
-  template <class Table = KeyTable<Adadelta>>
-  static Table keys(Table table = {}) {
+  static KeyTable<Adadelta> keys() {
     using S = Adadelta;
-    return table.optional("lr", &S::lr, "factor of each update", kNotNegative)
+    return KeyTable<Adadelta>()
+        .optional("lr", &S::lr, "factor of each update", kNotNegative)
         .optional("rho", &S::rho, "decay rate of both averages", kProbability)
         .optional("eps", &S::eps, "small number added under both square roots", kNotNegative)
         .optional("weight_decay", &S::weight_decay, "L2 penalty, added to the gradient",

@@ -19,10 +19,10 @@ struct Adagrad {
   double eps = 1e-10;
   bool maximize = false;
 
-  template <class Table = KeyTable<Adagrad>>
-  static Table keys(Table table = {}) {
+  static KeyTable<Adagrad> keys() {
     using S = Adagrad;
-    return table.optional("lr", &S::lr, "learning rate", kNotNegative)
+    return KeyTable<Adagrad>()
+        .optional("lr", &S::lr, "learning rate", kNotNegative)
         .optional("lr_decay", &S::lr_decay,
                   "decay of the learning rate: step t uses lr / (1 + (t - 1) * lr_decay)",
                   kNotNegative)

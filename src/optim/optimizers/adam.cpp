@@ -10,8 +10,8 @@ struct Adam : AdamSettings {
       "optimizer: {adam: 0.001}\n"
       "optimizer: {adam: {lr: 0.001, betas: [0.9, 0.95], eps: 1e-8, weight_decay: 0.01,\n"
       "    amsgrad: true, decoupled_weight_decay: true, maximize: false}}"};
-  template <class Table = KeyTable<Adam>>
-  static Table keys(Table table = {}) {
+  static KeyTable<Adam> keys() {
+    KeyTable<Adam> table;
     return add_last_keys(add_amsgrad(add_first_keys(table)));
   }
 };

@@ -17,8 +17,8 @@ struct AdamW : AdamSettings {
     decoupled_weight_decay = true;
   }
 
-  template <class Table = KeyTable<AdamW>>
-  static Table keys(Table table = {}) {
+  static KeyTable<AdamW> keys() {
+    KeyTable<AdamW> table;
     return add_last_key(add_amsgrad(add_first_keys(
         table, "decoupled weight decay: each step multiplies weights by 1 - lr * weight_decay")));
   }

@@ -21,10 +21,10 @@ struct Adamax {
 
   static constexpr bool kHasMomentum = true;
 
-  template <class Table = KeyTable<Adamax>>
-  static Table keys(Table table = {}) {
+  static KeyTable<Adamax> keys() {
     using S = Adamax;
-    return table.optional("lr", &S::lr, "learning rate", kNotNegative)
+    return KeyTable<Adamax>()
+        .optional("lr", &S::lr, "learning rate", kNotNegative)
         .optional("betas", &S::betas,
                   "decay rates of the average of the gradient and of its largest absolute value",
                   kBelowOne)

@@ -1,7 +1,6 @@
 // asgd: averaged stochastic gradient descent (Polyak and Juditsky, 1992), as torch.optim.ASGD.
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 
 #include "optim/optimizers/optimizer_type.h"
 
@@ -27,10 +26,10 @@ struct Asgd {
   // learning rate.
   static constexpr bool kUsesPreviousLr = true;
 
-  template <class Table = KeyTable<Asgd>>
-  static Table keys(Table table = {}) {
+  static KeyTable<Asgd> keys() {
     using S = Asgd;
-    table.optional("lr", &S::lr, "learning rate", kNotNegative)
+    return KeyTable<S>()
+        .optional("lr", &S::lr, "learning rate", kNotNegative)
         .optional("lambd", &S::lambd,
                   "decay: each step multiplies weights by 1 - lambd * eta, where eta is its size",
                   kNotNegative)
@@ -44,13 +43,11 @@ struct Asgd {
                   kNotNegative)
         .optional("weight_decay", &S::weight_decay, "L2 penalty, added to the gradient",
                   kNotNegative)
-        .optional("maximize", &S::maximize,
-                  "whether to maximize the loss instead of minimizing it");
-    if constexpr (std::is_same_v<Table, KeyTable<S>>)  // no argument in PyTorch
-      table.optional("average", &S::average,
-                     "whether evaluations and the saved model use the averaged weights, which "
-                     "PyTorch computes but leaves in the optimizer's state `ax`");
-    return table;
+        .optional("maximize", &S::maximize, "whether to maximize the loss instead of minimizing it")
+        .optional("average", &S::average,
+                  "whether evaluations and the saved model use the averaged weights, which "
+                  "PyTorch computes but leaves in the optimizer's state `ax`")
+        .not_in_torch();
   }
 
   std::vector<std::string> states(bool) const { return {"ax"}; }

@@ -44,10 +44,10 @@ struct Lion {
 
   static constexpr bool kHasMomentum = true;
 
-  template <class Table = KeyTable<Lion>>
-  static Table keys(Table table = {}) {
+  static KeyTable<Lion> keys() {
     using S = Lion;
-    return table.optional("lr", &S::lr, "learning rate", kNotNegative)
+    return KeyTable<Lion>()
+        .optional("lr", &S::lr, "learning rate", kNotNegative)
         .optional("betas", &S::betas,
                   "share of the average in the direction of a step, and decay rate of the average",
                   kBelowOne)

@@ -29,6 +29,9 @@ struct Muon {
   Patterns adam_w_for;
   bool of_elements = false;  // these are the settings of parameters that adam_w updates
 
+  // Its parameters are divided between two optimizers.
+  static constexpr bool kNotExported = true;
+
   static KeyTable<Muon> keys() {
     using S = Muon;
     return KeyTable<S>()

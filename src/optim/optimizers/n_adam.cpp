@@ -19,8 +19,8 @@ struct NAdam : MomentSettings {
 
   static constexpr bool kHasMomentum = true;
 
-  template <class Table = KeyTable<NAdam>>
-  static Table keys(Table table = {}) {
+  static KeyTable<NAdam> keys() {
+    KeyTable<NAdam> table;
     return add_last_keys(
         add_first_keys(table).optional("momentum_decay", &NAdam::momentum_decay,
                                        "how fast the momentum grows: step t uses "

@@ -14,42 +14,24 @@
 
 namespace dpt {
 
-// Takes the keys of an optimizer as KeyTable does, and writes them as arguments in PyTorch: the
-// first one, and those that differ from their defaults.
+// The optimizer as a call in PyTorch, with lr and what differs from its defaults.
 template <class Settings>
-class TorchArguments {
- public:
-  explicit TorchArguments(const Settings& settings) : settings_(settings) {
-    call_.expression("model.parameters()");
-  }
-  template <class M, class C, class... Rule>
-  TorchArguments& optional(std::string_view name, M C::*member, std::string_view, Rule...) {
-    if (std::exchange(first_, false) || !(settings_.*member == Settings{}.*member))
-      call_.key(name, settings_.*member);
-    return *this;
-  }
-  std::string str() const { return call_.str(); }
-
- private:
-  static constexpr std::string_view name() {
-    if constexpr (requires { Settings::kTorchName; }) return Settings::kTorchName;
-    constexpr std::string_view kClass = Settings::kUsage.torch;  // "torch.optim.SGD"
-    return kClass.substr(kClass.find('.') + 1);
-  }
-  const Settings& settings_;
-  PythonCall call_{name()};
-  bool first_ = true;
-};
+std::string torch_optimizer(const Settings& settings) {
+  std::string_view callee = Settings::kUsage.callee();
+  if constexpr (requires { Settings::kTorchName; }) callee = Settings::kTorchName;
+  std::vector<PythonArgument> arguments = Settings::keys().arguments(settings);
+  arguments[0].usual = false;
+  return PythonCall(callee).expression("model.parameters()").keys(arguments).str();
+}
 
 // REQUIRES: Settings has kUsage, a double lr, and
-//   template <class Table = KeyTable<Settings>> static Table keys(Table table = {}), which adds the
-//     optimizer's arguments in PyTorch to a KeyTable or to TorchArguments, lr first, or
-//     static KeyTable<Settings> keys(), if programs with this optimizer are not exported;
+//   static KeyTable<Settings> keys(), the optimizer's arguments in PyTorch, lr first;
 //   std::vector<std::string> states(bool cycles_momentum) const;
 //   step(int64_t t, double lr, const Momenta& momenta) const, returning a formula's scalars.
 // Optional: double weight_decay, double initial_state() const, int average_state() const with
-// double averages_after() const, static constexpr bool kHasMomentum and kUsesPreviousLr, and the
-// std::string_views kTorchName and kTorchClass if kUsage names no class of PyTorch.
+// double averages_after() const, static constexpr bool kHasMomentum and kUsesPreviousLr,
+// kNotExported if programs for PyTorch cannot have it, and the std::string_views kTorchName and
+// kTorchClass if kUsage names no class of PyTorch.
 template <class Settings>
 OptimizerType optimizer_type(std::string_view name, std::string_view summary) {
   OptimizerType type{registry_entry<Settings>(name, summary)};
@@ -79,9 +61,9 @@ OptimizerType optimizer_type(std::string_view name, std::string_view summary) {
   type.step = [](const std::any& s, int64_t t, double lr, const Momenta& momenta) -> OptimizerStep {
     return std::any_cast<const Settings&>(s).step(t, lr, momenta);
   };
-  if constexpr (requires(const Settings& c) { Settings::keys(TorchArguments<Settings>(c)); })
+  if constexpr (!requires { Settings::kNotExported; })
     type.torch = [](const std::any& s) {
-      return Settings::keys(TorchArguments<Settings>(std::any_cast<const Settings&>(s))).str();
+      return torch_optimizer(std::any_cast<const Settings&>(s));
     };
   type.average_state = [](const std::any& s) {
     if constexpr (requires(const Settings& c) { c.average_state(); })

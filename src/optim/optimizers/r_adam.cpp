@@ -16,8 +16,8 @@ struct RAdam : MomentSettings {
 
   static constexpr bool kHasMomentum = true;
 
-  template <class Table = KeyTable<RAdam>>
-  static Table keys(Table table = {}) {
+  static KeyTable<RAdam> keys() {
+    KeyTable<RAdam> table;
     return add_last_keys(add_first_keys(table));
   }
 

@@ -22,10 +22,10 @@ struct RmsProp {
 
   static constexpr bool kHasMomentum = true;
 
-  template <class Table = KeyTable<RmsProp>>
-  static Table keys(Table table = {}) {
+  static KeyTable<RmsProp> keys() {
     using S = RmsProp;
-    return table.optional("lr", &S::lr, "learning rate", kNotNegative)
+    return KeyTable<RmsProp>()
+        .optional("lr", &S::lr, "learning rate", kNotNegative)
         .optional("alpha", &S::alpha, "decay rate of the average of squared gradients",
                   kNotNegative)
         .optional("eps", &S::eps, "small number added to the denominator", kNotNegative)

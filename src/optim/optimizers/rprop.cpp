@@ -16,10 +16,9 @@ struct Rprop {
   std::vector<double> step_sizes = {1e-6, 50};
   bool maximize = false;
 
-  template <class Table = KeyTable<Rprop>>
-  static Table keys(Table table = {}) {
+  static KeyTable<Rprop> keys() {
     using S = Rprop;
-    return table
+    return KeyTable<Rprop>()
         .optional("lr", &S::lr,
                   "size of the first step; schedules have no effect on the sizes of later steps",
                   kNotNegative)

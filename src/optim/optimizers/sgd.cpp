@@ -22,9 +22,9 @@ struct Sgd {
 
   static constexpr bool kHasMomentum = true;
 
-  template <class Table = KeyTable<Sgd>>
-  static Table keys(Table table = {}) {
-    return table.optional("lr", &Sgd::lr, "learning rate", kNotNegative)
+  static KeyTable<Sgd> keys() {
+    return KeyTable<Sgd>()
+        .optional("lr", &Sgd::lr, "learning rate", kNotNegative)
         .optional("momentum", &Sgd::momentum, "momentum factor", kNotNegative)
         .optional("dampening", &Sgd::dampening,
                   "share of the gradient that is not added to the momentum buffer")

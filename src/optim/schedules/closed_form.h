@@ -15,8 +15,8 @@
 namespace dpt {
 
 // REQUIRES: Settings has keys(), double lr(double base, int64_t k, int64_t total) const, and
-// std::string torch(int64_t total) const. Optional: std::optional<double> momentum(int64_t k,
-// int64_t total) const.
+// kUsage. Optional: std::optional<double> momentum(int64_t k, int64_t total) const, and
+// std::string torch(int64_t total) const if the call in PyTorch has other arguments than its keys.
 template <class Settings>
 class ClosedForm : public Schedule {
  public:
@@ -45,8 +45,12 @@ ScheduleType closed_form(std::string_view name, std::string_view summary) {
     return std::make_unique<ClosedForm<Settings>>(std::any_cast<const Settings&>(settings), base,
                                                   total);
   };
-  t.torch = [](const std::any& settings, int64_t total) {
-    return std::any_cast<const Settings&>(settings).torch(total);
+  t.torch = [](const std::any& any, int64_t total) {
+    const auto& settings = std::any_cast<const Settings&>(any);
+    if constexpr (requires { settings.torch(total); })
+      return settings.torch(total);
+    else
+      return torch_call(settings);
   };
   return t;
 }

@@ -1,5 +1,4 @@
 // constant_lr: lr * factor in the first total_iters intervals, then lr, as PyTorch's ConstantLR.
-#include "formats/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {
@@ -24,14 +23,6 @@ struct ConstantLr {
 
   double lr(double base, int64_t k, int64_t) const {
     return k < total_iters ? base * factor : base;
-  }
-
-  std::string torch(int64_t) const {
-    return PythonCall("lr_scheduler.ConstantLR")
-        .expression("optimizer")
-        .key("factor", factor, kFactor)
-        .key("total_iters", total_iters, int64_t{5})
-        .str();
   }
 };
 

@@ -34,7 +34,7 @@ struct CosineAnnealing {
     return PythonCall("lr_scheduler.CosineAnnealingLR")
         .expression("optimizer")
         .key("T_max", t_max.value_or(total))
-        .key("eta_min", eta_min, 0.0)
+        .keys(keys().arguments(*this), 1)
         .str();
   }
 };

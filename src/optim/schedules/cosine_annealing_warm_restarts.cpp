@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "formats/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {
@@ -41,15 +40,6 @@ struct WarmRestarts {
       }
     }
     return eta_min + (base - eta_min) * (1 + std::cos(std::numbers::pi * current / period)) / 2;
-  }
-
-  std::string torch(int64_t) const {
-    return PythonCall("lr_scheduler.CosineAnnealingWarmRestarts")
-        .expression("optimizer")
-        .key("T_0", t_0)
-        .key("T_mult", t_mult, int64_t{1})
-        .key("eta_min", eta_min, 0.0)
-        .str();
   }
 };
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <optional>
 
-#include "formats/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {
@@ -67,22 +66,6 @@ struct Cyclic {
   std::optional<double> momentum(int64_t k, int64_t) const {
     if (!cycle_momentum) return {};
     return max_momentum - (max_momentum - base_momentum) * height(k);
-  }
-
-  std::string torch(int64_t) const {
-    const Cyclic usual;
-    PythonCall call("lr_scheduler.CyclicLR");
-    call.expression("optimizer")
-        .key("base_lr", base_lr)
-        .key("max_lr", max_lr)
-        .key("step_size_up", step_size_up, usual.step_size_up);
-    if (step_size_down) call.key("step_size_down", *step_size_down);
-    return call.key("mode", mode, usual.mode)
-        .key("gamma", gamma, usual.gamma)
-        .key("cycle_momentum", cycle_momentum, usual.cycle_momentum)
-        .key("base_momentum", base_momentum, usual.base_momentum)
-        .key("max_momentum", max_momentum, usual.max_momentum)
-        .str();
   }
 };
 

@@ -1,7 +1,6 @@
 // exponential: lr * gamma^k, as PyTorch's ExponentialLR.
 #include <cmath>
 
-#include "formats/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {
@@ -20,13 +19,6 @@ struct Exponential {
 
   double lr(double base, int64_t k, int64_t) const {
     return base * std::pow(gamma, static_cast<double>(k));
-  }
-
-  std::string torch(int64_t) const {
-    return PythonCall("lr_scheduler.ExponentialLR")
-        .expression("optimizer")
-        .key("gamma", gamma)
-        .str();
   }
 };
 

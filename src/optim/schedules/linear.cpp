@@ -2,7 +2,6 @@
 // PyTorch's LinearLR.
 #include <algorithm>
 
-#include "formats/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {
@@ -33,15 +32,6 @@ struct Linear {
     const auto done = static_cast<double>(std::min(k, total_iters));
     return base *
            (start_factor + (end_factor - start_factor) * done / static_cast<double>(total_iters));
-  }
-
-  std::string torch(int64_t) const {
-    return PythonCall("lr_scheduler.LinearLR")
-        .expression("optimizer")
-        .key("start_factor", start_factor, kStart)
-        .key("end_factor", end_factor, 1.0)
-        .key("total_iters", total_iters, int64_t{5})
-        .str();
   }
 };
 

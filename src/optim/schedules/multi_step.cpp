@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "formats/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {
@@ -26,14 +25,6 @@ struct MultiStep {
   double lr(double base, int64_t k, int64_t) const {
     const auto passed = std::ranges::count_if(milestones, [=](int64_t m) { return m <= k; });
     return base * std::pow(gamma, static_cast<double>(passed));
-  }
-
-  std::string torch(int64_t) const {
-    return PythonCall("lr_scheduler.MultiStepLR")
-        .expression("optimizer")
-        .key("milestones", milestones)
-        .key("gamma", gamma, 0.1)
-        .str();
   }
 };
 

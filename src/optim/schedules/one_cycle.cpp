@@ -97,23 +97,13 @@ struct OneCycle {
   }
 
   std::string torch(int64_t total) const {
-    const OneCycle usual;
     PythonCall call("lr_scheduler.OneCycleLR");
     call.expression("optimizer");
     if (max_lr.size() == 1)
       call.key("max_lr", max_lr[0]);
     else  // the base learning rates, which are those of the optimizer's groups
       call.expression("max_lr", "[group[\"lr\"] for group in optimizer.param_groups]");
-    return call.key("total_steps", total)
-        .key("pct_start", pct_start, usual.pct_start)
-        .key("anneal_strategy", anneal_strategy, usual.anneal_strategy)
-        .key("cycle_momentum", cycle_momentum, usual.cycle_momentum)
-        .key("base_momentum", base_momentum, usual.base_momentum)
-        .key("max_momentum", max_momentum, usual.max_momentum)
-        .key("div_factor", div_factor, usual.div_factor)
-        .key("final_div_factor", final_div_factor, usual.final_div_factor)
-        .key("three_phase", three_phase, usual.three_phase)
-        .str();
+    return call.key("total_steps", total).keys(keys().arguments(*this), 1).str();
   }
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "formats/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {
@@ -27,14 +26,6 @@ struct Polynomial {
   double lr(double base, int64_t k, int64_t) const {
     const auto done = static_cast<double>(std::min(k, total_iters));
     return base * std::pow(1 - done / static_cast<double>(total_iters), power);
-  }
-
-  std::string torch(int64_t) const {
-    return PythonCall("lr_scheduler.PolynomialLR")
-        .expression("optimizer")
-        .key("total_iters", total_iters, int64_t{5})
-        .key("power", power, 1.0)
-        .str();
   }
 };
 

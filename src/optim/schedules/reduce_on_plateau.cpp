@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "formats/python_call.h"
 #include "optim/schedule.h"
 
 namespace dpt::schedules {
@@ -58,21 +57,6 @@ struct ReduceOnPlateau {
     if (mode == "min")
       return value < (threshold_mode == "rel" ? best * (1 - threshold) : best - threshold);
     return value > (threshold_mode == "rel" ? best * (threshold + 1) : best + threshold);
-  }
-
-  std::string torch() const {
-    const ReduceOnPlateau usual;
-    return PythonCall("lr_scheduler.ReduceLROnPlateau")
-        .expression("optimizer")
-        .key("mode", mode, usual.mode)
-        .key("factor", factor, usual.factor)
-        .key("patience", patience, usual.patience)
-        .key("threshold", threshold, usual.threshold)
-        .key("threshold_mode", threshold_mode, usual.threshold_mode)
-        .key("cooldown", cooldown, usual.cooldown)
-        .key("min_lr", min_lr, usual.min_lr)
-        .key("eps", eps, usual.eps)
-        .str();
   }
 };
 
@@ -140,7 +124,7 @@ ScheduleType reduce_on_plateau() {
           },
           "epoch",
           [](const std::any& settings, int64_t) {
-            return std::any_cast<const ReduceOnPlateau&>(settings).torch();
+            return torch_call(std::any_cast<const ReduceOnPlateau&>(settings));
           },
           true};
 }

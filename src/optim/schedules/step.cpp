@@ -1,7 +1,6 @@
 // step: lr * gamma^floor(k / step_size), as PyTorch's StepLR.
 #include <cmath>
 
-#include "formats/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {
@@ -24,14 +23,6 @@ struct Step {
   double lr(double base, int64_t k, int64_t) const {
     const int64_t decays = k / step_size;
     return base * std::pow(gamma, static_cast<double>(decays));
-  }
-
-  std::string torch(int64_t) const {
-    return PythonCall("lr_scheduler.StepLR")
-        .expression("optimizer")
-        .key("step_size", step_size)
-        .key("gamma", gamma, 0.1)
-        .str();
   }
 };
 

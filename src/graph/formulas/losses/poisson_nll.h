@@ -30,8 +30,7 @@ struct PoissonNll {
       .summary = "Negative log-likelihood of counts (Poisson).",
       .needs =
           "outputs must be below 88 with log_input, and positive without it: end the model "
-          "with softplus then",
-      .reduction = ReductionPlace::first_key};
+          "with softplus then"};
 
   template <class T>
   DPT_METHOD T value(T x, T t) const {

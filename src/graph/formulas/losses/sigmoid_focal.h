@@ -43,7 +43,7 @@ struct SigmoidFocal {
             loss = (self.alpha * target + (1 - self.alpha) * (1 - target)) * loss
         return loss.sum() if self.reduction == "sum" else loss.mean()
 )py",
-      .reduction = ReductionPlace::last};
+      .reduction_first = false};
 
   template <class T>
   DPT_METHOD T weight(T t) const {
