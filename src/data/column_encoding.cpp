@@ -84,36 +84,38 @@ std::vector<ColumnEncoding> fit_encodings(const CsvTable& table, std::span<const
                                           const EncodingQuery& query, const std::string& path) {
   std::vector<ColumnEncoding> out;
   for (const size_t column : inputs) {
+    ColumnEncoding& e = out.emplace_back(ColumnEncoding{.fills = query.fill_missing});
+    const bool text = is_text(table, column);
+    if (!text && !query.fill_missing && !query.standardize) continue;  // it is used as it is
     const ColumnFit fit(table, column, rows);
-    ColumnEncoding e{.fills = query.fill_missing};
     if (fit.count() == 0)
       fail(Fault::data,
            "{}: column '{:.40}' has no value in the lines that are trained on; leave it out with "
            "`exclude`",
            path, table.names[column]);
-    if (is_text(table, column)) {
+    if (text) {
       e.categories = fit.categories();
     } else {
-      const double mean = query.fill_missing || query.standardize ? fit.mean() : 0;
+      const double mean = fit.mean();
       if (query.fill_missing) e.fill = mean;
       if (query.standardize) e.mean = mean, e.std = fit.std(mean);
     }
-    out.push_back(std::move(e));
   }
   return out;
 }
 
 std::optional<double> number_losing_digits(const CsvTable& table, size_t column) {
   constexpr double kNotable = 1e-3;  // of the standard deviation
-  // Most columns have a wide spread in their first rows, and need no more than a look at these.
+  // Most columns have a wide spread in their first rows, and further rows cannot narrow it.
   constexpr size_t kFirst = 1000;
   constexpr double kWide = 1.0 / 1024;
   double low = std::numeric_limits<double>::infinity(), high = -low;
   for (size_t r = 0; r < std::min(kFirst, table.rows); ++r) {
     const double x = table.values[r * table.columns() + column];
-    if (!std::isnan(x)) low = std::min(low, x), high = std::max(high, x);
+    if (std::isnan(x)) continue;
+    low = std::min(low, x), high = std::max(high, x);
+    if (high - low > kWide * std::max(std::abs(low), std::abs(high))) return {};
   }
-  if (high - low > kWide * std::max(std::abs(low), std::abs(high))) return {};
   const ColumnFit fit(table, column, {});
   if (fit.count() < 2) return {};
   const double least = kNotable * fit.std(fit.mean());
