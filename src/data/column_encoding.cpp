@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/machine.h"
+#include "base/units.h"
 #include "data/tables.h"
 
 namespace dpt {
@@ -131,7 +133,7 @@ bool changes_any(std::span<const ColumnEncoding> encodings) {
                              [](const ColumnEncoding& e) { return e != ColumnEncoding{}; });
 }
 
-EncodedInputs encode(const CsvTable& table, std::span<const size_t> columns,
+EncodedInputs encode(CsvTable& table, std::span<const size_t> columns,
                      std::span<const ColumnEncoding> encodings) {
   const ColumnEncoding as_is;
   const auto encoding = [&](size_t i) -> const ColumnEncoding& {
@@ -147,10 +149,17 @@ EncodedInputs encode(const CsvTable& table, std::span<const size_t> columns,
   NewTable out({DType::f32, {static_cast<int64_t>(table.rows), static_cast<int64_t>(width)}});
   EncodedInputs result;
   float* to = out.as<float>().data();
-  for (size_t r = 0; r < table.rows; ++r)
+  double* kept = table.values.data();
+  constexpr std::ptrdiff_t kReleased = kMiB / sizeof *kept;  // at once
+  for (size_t r = 0; r < table.rows; ++r) {
+    double* const row = table.values.data() + r * table.columns();
+    if (row - kept > kReleased) {
+      release_pages(std::as_writable_bytes(std::span(kept, row)));
+      kept = row;
+    }
     for (size_t i = 0; i < columns.size(); ++i) {
       const ColumnEncoding& e = encoding(i);
-      const double x = table.values[r * table.columns() + columns[i]];
+      const double x = row[columns[i]];
       const bool missing = std::isnan(x);
       result.filled += missing ? 1 : 0;
       if (e.categories.empty()) {
@@ -168,6 +177,8 @@ EncodedInputs encode(const CsvTable& table, std::span<const size_t> columns,
       }
       to += e.categories.size();
     }
+  }
+  table.values = {};
   result.table = std::move(out).done();
   return result;
 }

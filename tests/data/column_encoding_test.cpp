@@ -51,6 +51,7 @@ TEST_CASE("without statistics numbers stay as they are") {
   const auto plain = fit_encodings(t, std::vector<size_t>{0}, {}, {}, "t");
   CHECK_FALSE(changes_any(plain));
   CHECK(all_of<float>(encode(t, std::vector<size_t>{0}, plain).table) == std::vector<float>{1, 1});
+  CHECK(t.values.empty());
 }
 
 TEST_CASE("values are read no oftener than needed") {
