@@ -149,6 +149,13 @@ void prefer_huge_pages(void* memory, size_t bytes) {
   if (bytes >= kHugePage) ::madvise(begin + before, bytes - before, MADV_HUGEPAGE);
 }
 
+void release_pages(std::span<std::byte> memory) {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t before = -reinterpret_cast<uintptr_t>(memory.data()) % page;
+  if (memory.size() < before + page) return;
+  ::madvise(memory.data() + before, (memory.size() - before) / page * page, MADV_DONTNEED);
+}
+
 MemoryUse memory_use(int pid) {
   const std::string folder = pid == 0 ? "/proc/self" : "/proc/" + std::to_string(pid);
   MemoryUse out;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,9 @@ void need_memory(size_t bytes, std::string_view what, std::string_view advice);
 // Asks for huge pages where the memory spans some, before it is used: random access then misses the
 // TLB less often. Only a hint; a refusal costs speed.
 void prefer_huge_pages(void* memory, size_t bytes);
+
+// Returns whole pages of this memory to the system before it is freed. Its contents are lost.
+void release_pages(std::span<std::byte> memory);
 
 // Physical memory of a process, in bytes. Memory that several processes map is divided equally
 // among them, so `own` can be summed over processes; file pages, such as the program's code, count

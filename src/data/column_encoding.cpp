@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/machine.h"
+#include "base/units.h"
 #include "data/tables.h"
 
 namespace dpt {
@@ -84,36 +86,38 @@ std::vector<ColumnEncoding> fit_encodings(const CsvTable& table, std::span<const
                                           const EncodingQuery& query, const std::string& path) {
   std::vector<ColumnEncoding> out;
   for (const size_t column : inputs) {
+    ColumnEncoding& e = out.emplace_back(ColumnEncoding{.fills = query.fill_missing});
+    const bool text = is_text(table, column);
+    if (!text && !query.fill_missing && !query.standardize) continue;  // it is used as it is
     const ColumnFit fit(table, column, rows);
-    ColumnEncoding e{.fills = query.fill_missing};
     if (fit.count() == 0)
       fail(Fault::data,
            "{}: column '{:.40}' has no value in the lines that are trained on; leave it out with "
            "`exclude`",
            path, table.names[column]);
-    if (is_text(table, column)) {
+    if (text) {
       e.categories = fit.categories();
     } else {
-      const double mean = query.fill_missing || query.standardize ? fit.mean() : 0;
+      const double mean = fit.mean();
       if (query.fill_missing) e.fill = mean;
       if (query.standardize) e.mean = mean, e.std = fit.std(mean);
     }
-    out.push_back(std::move(e));
   }
   return out;
 }
 
 std::optional<double> number_losing_digits(const CsvTable& table, size_t column) {
   constexpr double kNotable = 1e-3;  // of the standard deviation
-  // Most columns have a wide spread in their first rows, and need no more than a look at these.
+  // Most columns have a wide spread in their first rows, and further rows cannot narrow it.
   constexpr size_t kFirst = 1000;
   constexpr double kWide = 1.0 / 1024;
   double low = std::numeric_limits<double>::infinity(), high = -low;
   for (size_t r = 0; r < std::min(kFirst, table.rows); ++r) {
     const double x = table.values[r * table.columns() + column];
-    if (!std::isnan(x)) low = std::min(low, x), high = std::max(high, x);
+    if (std::isnan(x)) continue;
+    low = std::min(low, x), high = std::max(high, x);
+    if (high - low > kWide * std::max(std::abs(low), std::abs(high))) return {};
   }
-  if (high - low > kWide * std::max(std::abs(low), std::abs(high))) return {};
   const ColumnFit fit(table, column, {});
   if (fit.count() < 2) return {};
   const double least = kNotable * fit.std(fit.mean());
@@ -129,7 +133,7 @@ bool changes_any(std::span<const ColumnEncoding> encodings) {
                              [](const ColumnEncoding& e) { return e != ColumnEncoding{}; });
 }
 
-EncodedInputs encode(const CsvTable& table, std::span<const size_t> columns,
+EncodedInputs encode(CsvTable& table, std::span<const size_t> columns,
                      std::span<const ColumnEncoding> encodings) {
   const ColumnEncoding as_is;
   const auto encoding = [&](size_t i) -> const ColumnEncoding& {
@@ -145,10 +149,17 @@ EncodedInputs encode(const CsvTable& table, std::span<const size_t> columns,
   NewTable out({DType::f32, {static_cast<int64_t>(table.rows), static_cast<int64_t>(width)}});
   EncodedInputs result;
   float* to = out.as<float>().data();
-  for (size_t r = 0; r < table.rows; ++r)
+  double* kept = table.values.data();
+  constexpr std::ptrdiff_t kReleased = kMiB / sizeof *kept;  // at once
+  for (size_t r = 0; r < table.rows; ++r) {
+    double* const row = table.values.data() + r * table.columns();
+    if (row - kept > kReleased) {
+      release_pages(std::as_writable_bytes(std::span(kept, row)));
+      kept = row;
+    }
     for (size_t i = 0; i < columns.size(); ++i) {
       const ColumnEncoding& e = encoding(i);
-      const double x = table.values[r * table.columns() + columns[i]];
+      const double x = row[columns[i]];
       const bool missing = std::isnan(x);
       result.filled += missing ? 1 : 0;
       if (e.categories.empty()) {
@@ -166,6 +177,8 @@ EncodedInputs encode(const CsvTable& table, std::span<const size_t> columns,
       }
       to += e.categories.size();
     }
+  }
+  table.values = {};
   result.table = std::move(out).done();
   return result;
 }

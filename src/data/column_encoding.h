@@ -43,9 +43,10 @@ struct EncodedInputs {
   std::vector<Unknown> first_unknown;  // the first kMostUnknown of these
   static constexpr size_t kMostUnknown = 5;
 };
-// The columns of all rows. REQUIRES: as many encodings as columns, or none; columns with categories
-// were read as texts, and missing fields only where the encoding accepts them.
-EncodedInputs encode(const CsvTable& table, std::span<const size_t> columns,
+// The columns of all rows. Takes table.values: the memory of rows is freed while later ones are
+// encoded. REQUIRES: as many encodings as columns, or none; columns with categories were read as
+// texts, and missing fields only where the encoding accepts them.
+EncodedInputs encode(CsvTable& table, std::span<const size_t> columns,
                      std::span<const ColumnEncoding> encodings);
 
 // A name for each number of a sample: the column's, or "Sex=male" for a category. Empty if there

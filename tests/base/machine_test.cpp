@@ -1,6 +1,8 @@
 #include "base/machine.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -88,6 +90,18 @@ TEST_CASE("more memory than there is is refused with what to do") {
     CHECK(text.ends_with(" MiB are free; use fewer samples"));
   }
   need_memory(1, "the data", "");
+}
+
+TEST_CASE("released pages are no longer counted, and others keep their contents") {
+  constexpr size_t kBytes = 64 * kMiB, kNearly = 60 * kMiB;
+  std::vector<std::byte> memory(kBytes + 2, std::byte{1});
+  const MemoryUse before = memory_use();
+  release_pages(std::span(memory).subspan(1, kBytes));
+  CHECK(memory.front() == std::byte{1});
+  CHECK(memory.back() == std::byte{1});
+  if (before.own > 0) CHECK(memory_use().resident + kNearly <= before.resident);
+  release_pages(std::span(memory).first(1));  // no whole page
+  CHECK(memory.front() == std::byte{1});
 }
 
 TEST_CASE("memory_use counts what has been touched, and remembers the peak") {

@@ -22,7 +22,7 @@ CsvTable table(const std::vector<double>& values) {
 }  // namespace
 
 TEST_CASE("encodings are fitted to the rows that are trained on") {
-  const CsvTable t = table({1, 0, kNone, 1, 5, kNone, 99, 2});
+  CsvTable t = table({1, 0, kNone, 1, 5, kNone, 99, 2});
   const std::vector<size_t> columns{1, 0};
   const std::vector<uint32_t> rows{0, 1, 2};
   const auto all =
@@ -45,16 +45,25 @@ TEST_CASE("encodings are fitted to the rows that are trained on") {
 }
 
 TEST_CASE("without statistics numbers stay as they are") {
-  const CsvTable t = table({1, 0, 1, 0});
+  CsvTable t = table({1, 0, 1, 0});
+  const auto same = fit_encodings(t, std::vector<size_t>{0}, {}, {.standardize = true}, "t");
+  CHECK(same[0].std == 1);  // equal numbers
   const auto plain = fit_encodings(t, std::vector<size_t>{0}, {}, {}, "t");
   CHECK_FALSE(changes_any(plain));
   CHECK(all_of<float>(encode(t, std::vector<size_t>{0}, plain).table) == std::vector<float>{1, 1});
-  const auto same = fit_encodings(t, std::vector<size_t>{0}, {}, {.standardize = true}, "t");
-  CHECK(same[0].std == 1);  // equal numbers
+  CHECK(t.values.empty());
+}
+
+TEST_CASE("values are read no oftener than needed") {
+  CsvTable t = table({});
+  t.rows = 1000;  // reading their values is an error
+  CHECK_FALSE(changes_any(fit_encodings(t, std::vector<size_t>{0}, {}, {}, "t")));
+  t.values = {1, 0, 2, 0};
+  CHECK_FALSE(number_losing_digits(t, 0));
 }
 
 TEST_CASE("large numbers of a small spread are standardized before they are rounded") {
-  const CsvTable t = table({1700000000001, 0, 1700000000003, 0});
+  CsvTable t = table({1700000000001, 0, 1700000000003, 0});
   const std::vector<size_t> column{0};
   const auto all = fit_encodings(t, column, {}, {.standardize = true}, "t");
   CHECK(all_of<float>(encode(t, column, all).table) == std::vector<float>{-1, 1});

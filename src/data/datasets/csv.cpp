@@ -21,8 +21,14 @@
 namespace dpt::datasets {
 namespace {
 
-Table pick(const CsvTable& table, const std::vector<size_t>& columns) {
-  return encode(table, columns, {}).table;
+Table numbers_of(const CsvTable& table, const std::vector<size_t>& columns) {
+  NewTable out(
+      {DType::f32, {static_cast<int64_t>(table.rows), static_cast<int64_t>(columns.size())}});
+  float* to = out.as<float>().data();
+  for (size_t r = 0; r < table.rows; ++r)
+    for (const size_t i : columns)
+      *to++ = static_cast<float>(table.values[r * table.columns() + i]);
+  return std::move(out).done();
 }
 
 // Numbers the texts of the target column in sorted order.
@@ -32,10 +38,11 @@ Table classes_of_texts(CsvFile& file) {
   file.class_names = texts;
   sort_csv_texts(file.class_names);
   NewTable out({DType::i32, {static_cast<int64_t>(file.table.rows)}});
+  const std::span<int32_t> to = out.as<int32_t>();
   for (size_t r = 0; r < file.table.rows; ++r) {
     const double text = file.table.values[r * file.table.columns() + column];
     const auto at = std::ranges::find(file.class_names, texts[static_cast<size_t>(text)]);
-    out.as<int32_t>()[r] = static_cast<int32_t>(at - file.class_names.begin());
+    to[r] = static_cast<int32_t>(at - file.class_names.begin());
   }
   return std::move(out).done();
 }
@@ -44,6 +51,7 @@ Table classes_from(const CsvFile& file, int64_t classes, const std::string& path
                    std::optional<int64_t> ignore, ClassesKey key) {
   const CsvTable& table = file.table;
   NewTable out({DType::i32, {static_cast<int64_t>(table.rows)}});
+  const std::span<int32_t> to = out.as<int32_t>();
   for (size_t r = 0; r < table.rows; ++r) {
     const double value = table.values[r * table.columns() + file.columns.targets[0]];
     if (std::trunc(value) != value || std::abs(value) > 1e9)
@@ -51,7 +59,7 @@ Table classes_from(const CsvFile& file, int64_t classes, const std::string& path
            "{}: the target of sample {} (counted from 0) is {}, but classes are whole numbers from "
            "0",
            path, r, value);
-    out.as<int32_t>()[r] = static_cast<int32_t>(value);
+    to[r] = static_cast<int32_t>(value);
   }
   return as_classes(std::move(out).done(), classes, path, ignore, 1, key);
 }
@@ -80,19 +88,22 @@ std::string changes_of(const CsvTable& table, const EncodedInputs& encoded) {
   return out;
 }
 
-// Warns about columns of numbers that are not standardized and lose digits in float32.
-void note_lost_digits(const Csv& c, const CsvFile& file, const std::string& path, Dataset& d) {
+// A warning for each column of numbers that is not standardized and loses digits in float32.
+std::vector<std::string> lost_digits(const Csv& c, const CsvFile& file, const std::string& path,
+                                     bool has_classes) {
+  std::vector<std::string> out;
   const auto look = [&](const std::vector<size_t>& columns, std::string_view remedy) {
     for (const size_t i : columns)
       if (const auto x = number_losing_digits(file.table, i); file.table.texts[i].empty() && x)
-        d.warnings.push_back(
+        out.push_back(
             fmt::format("column '{:.40}' of {} loses digits in float32: {} becomes {}; {}",
                         one_line(file.table.names[i]), path, *x,
                         static_cast<double>(static_cast<float>(*x)), remedy));
   };
   if (!c.standardize) look(file.columns.inputs, "write `standardize: true`");
-  if (d.classes == 0)
+  if (!has_classes)
     look(file.columns.targets, "subtract a number from the column, such as its mean");
+  return out;
 }
 
 // Classes are those of the training set, in its order.
@@ -152,8 +163,6 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   } else {
     d.columns.encodings = own_encodings(c, file, query, path);
   }
-  const EncodedInputs encoded = encode(table, columns.inputs, d.columns.encodings);
-  d.inputs = encoded.table;
   for (const size_t i : columns.inputs) d.missing.push_back(table.missing[i]);
   const bool finds_classes = c.auto_classes && training == nullptr;
   if (finds_classes) d.targets = classes_of_texts(file);
@@ -165,7 +174,11 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
     d.targets = d.classes > 0
                     ? classes_from(file, d.classes, path, query.ignore_index,
                                    training == nullptr ? ClassesKey::automatic : ClassesKey::none)
-                    : pick(table, columns.targets);
+                    : numbers_of(table, columns.targets);
+  std::vector<std::string> lost;
+  if (training == nullptr) lost = lost_digits(c, file, path, d.classes > 0);
+  const EncodedInputs encoded = encode(file.table, columns.inputs, d.columns.encodings);
+  d.inputs = encoded.table;
   if (!table.doubt.empty()) d.warnings.push_back(table.header_warning());
   if (training != nullptr && encoded.unknown > 0)
     d.warnings.push_back(fmt::format(
@@ -178,7 +191,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
       if (!table.thousands[i].empty())
         d.warnings.push_back(path + ": " +
                              thousands_warning(one_line(table.names[i]), table.thousands[i]));
-  if (training == nullptr) note_lost_digits(c, file, path, d);
+  d.warnings.insert(d.warnings.end(), lost.begin(), lost.end());
   d.description = describe("csv", d, path) + header_of(table) + changes_of(table, encoded);
   return d;
 }
@@ -256,7 +269,8 @@ Table input_columns(const std::any& settings, const TableColumns& columns, const
     if (!columns.encodings[i].categories.empty())
       format.text_columns.push_back(
           {.column = format.columns[i], .known = columns.encodings[i].categories});
-  const EncodedInputs encoded = encode(read_csv(path, format), format.columns, columns.encodings);
+  CsvTable table = read_csv(path, format);
+  const EncodedInputs encoded = encode(table, format.columns, columns.encodings);
   note_unknown(encoded, path, notes);
   if (!head.doubt.empty())  // names that the training file has are found
     notes.push_back(head.doubt + (columns.header

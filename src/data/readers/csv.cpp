@@ -49,19 +49,19 @@ class Reader {
 
   CsvTable read() {
     std::vector<CsvField> fields;
-    std::vector<double> row;
     while (records_.next(fields)) {
       if (table_.names.empty()) {
         begin(fields);
-        if (table_.header) continue;
+        if (table_.header) {
+          bytes_ = records_.bytes_left();
+          continue;
+        }
       }
       if (fields.size() != table_.columns())
         refuse_csv_line(path_, records_.line(), fields, table_.columns());
       if (drops(fields)) continue;
-      row.clear();
-      for (size_t i = 0; i < fields.size(); ++i) row.push_back(value(fields[i], i));
-      table_.values.insert(table_.values.end(), row.begin(), row.end());
-      if (++table_.rows == kMeasuredRows) reserve();
+      for (size_t i = 0; i < fields.size(); ++i) table_.values.push_back(value(fields[i], i));
+      if (++table_.rows == kMeasuredFields / fields.size() + 1) reserve();
     }
     check_rows();
     for (size_t i = 0; i < table_.columns(); ++i) {
@@ -73,16 +73,16 @@ class Reader {
   }
 
  private:
-  // After so many rows the file's size tells how many there will be.
-  static constexpr size_t kMeasuredRows = 1000;
+  // After so many fields the file's size tells how many there will be.
+  static constexpr size_t kMeasuredFields = 10'000;
 
   // Growing by doubling would have the values in memory three times.
   void reserve() {
-    const uint64_t read = bytes_ - records_.bytes_left();
-    const double part = static_cast<double>(read) / static_cast<double>(bytes_);
+    const auto most = static_cast<double>(bytes_);  // a field has a byte, its delimiter
+    const auto read = static_cast<double>(bytes_ - records_.bytes_left());
     constexpr double kMargin = 1.02;
-    table_.values.reserve(
-        static_cast<size_t>(static_cast<double>(table_.values.size()) / part * kMargin));
+    const double expected = static_cast<double>(table_.values.size()) * kMargin * most / read;
+    table_.values.reserve(static_cast<size_t>(std::min(expected, most)));
   }
 
   void begin(std::span<const CsvField> fields) {
@@ -283,7 +283,7 @@ class Reader {
 
   const std::string& path_;
   CsvRecords records_;
-  uint64_t bytes_;  // of the file
+  uint64_t bytes_;  // of the file, below the header
   const CsvFormat& format_;
   CsvTable table_;
   enum class Kind { unused, number, text };

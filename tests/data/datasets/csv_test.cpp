@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "../peak_growth.h"
 #include "data/column_encoding.h"
 #include "loading.h"
 
@@ -27,6 +28,20 @@ TEST_CASE("csv: the last column is the target unless others are named") {
   const Dataset two = of("{path: t.csv, targets: [b, 0]}");
   CHECK(all_of<float>(two.targets) == std::vector<float>{2, 1, 4, 3, 6, 5});
   CHECK(all_of<float>(two.inputs) == std::vector<float>{0, 1, 0});
+}
+
+TEST_CASE("csv: the numbers as read are freed while samples are made of them") {
+  const Folder folder;
+  constexpr size_t kRows = 4000, kColumns = 1000;
+  std::string text;
+  for (size_t i = 0; i < kRows * kColumns; ++i) {
+    text += i / kColumns % 2 == 0 ? '0' : '1';
+    text += (i + 1) % kColumns == 0 ? '\n' : ',';
+  }
+  folder.write("t.csv", text);
+  const size_t grown = peak_growth(
+      [&] { CHECK(load("csv", "t.csv", Split::train, folder.path()).size() == kRows); });
+  CHECK(grown < kSanitizerFactor * kRows * kColumns * sizeof(double) * 5 / 4);
 }
 
 TEST_CASE("csv: delimiters and a test split") {
