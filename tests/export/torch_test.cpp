@@ -504,7 +504,7 @@ TEST_CASE("what PyTorch has no module for is a class, once, beside what the list
       "{residual: {body: [{multihead_attention: {num_heads: 4, causal: true, bias: false}}]}}, ");
   CHECK(contains(several, "\n\nclass Residual(nn.Module):\n"));
   CHECK(several.find(begin) == several.rfind(begin));
-  CHECK(contains(several, "MultiheadAttention(4, 4, bias=False, causal=True),\n"));
+  CHECK(contains(several, "MultiheadAttention(4, 4, causal=True, bias=False),\n"));
 }
 
 TEST_CASE("what layers start from is drawn once the model is made, in their order") {

@@ -64,8 +64,8 @@ TEST_CASE("as statements of PyTorch") {
   CHECK(torch("{uniform: {a: -1, b: 2}}") == "nn.init.uniform_(w, a=-1.0, b=2.0)");
   CHECK(torch("{normal: 0.02}") == "nn.init.normal_(w, std=0.02)");
   CHECK(torch("{trunc_normal: {std: 0.02, mean: 1, b: 3}}") ==
-        "nn.init.trunc_normal_(w, mean=1.0, std=0.02, b=3.0)");
-  CHECK(torch("{constant: 0.5}") == "nn.init.constant_(w, 0.5)");
+        "nn.init.trunc_normal_(w, std=0.02, mean=1.0, b=3.0)");
+  CHECK(torch("{constant: 0.5}") == "nn.init.constant_(w, val=0.5)");
   CHECK(torch("zeros") == "nn.init.zeros_(w)");
   CHECK(torch("ones") == "nn.init.ones_(w)");
   CHECK(torch("{xavier_uniform: 2}") == "nn.init.xavier_uniform_(w, gain=2.0)");

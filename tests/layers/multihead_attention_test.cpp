@@ -24,7 +24,7 @@ TEST_CASE("multihead_attention projects, attends and projects, with torch's name
 TEST_CASE("multihead_attention as PyTorch") {
   CHECK(torch_layer("model: [{multihead_attention: 2}]", {5, 3, 4}) == "MultiheadAttention(4, 2)");
   CHECK(torch_layer("model: [{multihead_attention: {num_heads: 4, causal: true, bias: false}}]",
-                    {5, 3, 8}) == "MultiheadAttention(8, 4, bias=False, causal=True)");
+                    {5, 3, 8}) == "MultiheadAttention(8, 4, causal=True, bias=False)");
 }
 
 TEST_CASE("multihead_attention says what it takes") {

@@ -62,7 +62,7 @@ TEST_CASE("pointwise losses as PyTorch") {
            {"smooth_l1_loss", "nn.SmoothL1Loss()"},
            {"{smooth_l1_loss: {beta: 0}}", "nn.SmoothL1Loss(beta=0.0)"},
            {"{smooth_l1_loss: {beta: 0.25, reduction: sum}}",
-            "nn.SmoothL1Loss(reduction=\"sum\", beta=0.25)"},
+            "nn.SmoothL1Loss(beta=0.25, reduction=\"sum\")"},
            {"{huber_loss: sum}", "nn.HuberLoss(reduction=\"sum\")"},
            {"{huber_loss: {delta: 0.5}}", "nn.HuberLoss(delta=0.5)"},
            {"{bce_loss: sum}", "nn.BCELoss(reduction=\"sum\")"},
@@ -71,7 +71,7 @@ TEST_CASE("pointwise losses as PyTorch") {
            {"bce_with_logits_loss", "nn.BCEWithLogitsLoss()"},
            {"{bce_with_logits_loss: {pos_weight: [3, 4], weight: [1, 2], reduction: sum}}",
             "nn.BCEWithLogitsLoss(weight=torch.tensor([1.0, 2.0], dtype=torch.float32), "
-            "reduction=\"sum\", pos_weight=torch.tensor([3.0, 4.0], dtype=torch.float32))"},
+            "pos_weight=torch.tensor([3.0, 4.0], dtype=torch.float32), reduction=\"sum\")"},
            {"{kl_div: sum}", "nn.KLDivLoss(reduction=\"sum\")"},
            {"{kl_div: {log_target: true}}", "nn.KLDivLoss(log_target=True)"},
            {"{poisson_nll_loss: sum}", "nn.PoissonNLLLoss(reduction=\"sum\")"},

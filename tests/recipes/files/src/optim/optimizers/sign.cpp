@@ -9,9 +9,9 @@ struct Sign {
 
   double lr = 1e-3, beta = 0.9;
 
-  template <class Table = KeyTable<Sign>>
-  static Table keys(Table table = {}) {
-    return table.optional("lr", &Sign::lr, "learning rate", kNotNegative)
+  static KeyTable<Sign> keys() {
+    return KeyTable<Sign>()
+        .optional("lr", &Sign::lr, "learning rate", kNotNegative)
         .optional("beta", &Sign::beta, "decay rate of the average", kProbability);
   }
 

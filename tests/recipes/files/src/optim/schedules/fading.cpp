@@ -1,7 +1,6 @@
-// fading: lr * 0.8^k.
+// fading: lr * gamma^k.
 #include <cmath>
 
-#include "formats/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {
@@ -9,19 +8,19 @@ namespace {
 
 struct Fading {
   static constexpr Usage kUsage{"torch.optim.lr_scheduler.ExponentialLR", "schedule: fading"};
-  static KeyTable<Fading> keys() { return {}; }
-  double lr(double base, int64_t k, int64_t) const {
-    return base * std::pow(0.8, static_cast<double>(k));
+  double gamma = 0.8;
+  static KeyTable<Fading> keys() {
+    return KeyTable<Fading>().optional("gamma", &Fading::gamma, "factor of each interval");
   }
-  std::string torch(int64_t) const {
-    return PythonCall("lr_scheduler.ExponentialLR").expression("optimizer").key("gamma", 0.8).str();
+  double lr(double base, int64_t k, int64_t) const {
+    return base * std::pow(gamma, static_cast<double>(k));
   }
 };
 
 }  // namespace
 
 ScheduleType fading() {
-  return closed_form<Fading>("fading", "Multiplies the learning rate by 0.8.");
+  return closed_form<Fading>("fading", "Multiplies the learning rate by gamma.");
 }
 
 }  // namespace dpt::schedules
