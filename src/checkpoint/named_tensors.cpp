@@ -1,6 +1,7 @@
 #include "checkpoint/named_tensors.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -108,6 +109,21 @@ const TensorFile::Entry* find(const TensorFile& file, const std::string& name) {
   return e ? e : find_wrapped(file, bare);
 }
 
+// What all names of the file begin with if the model was a part of another module: "model." of
+// Lightning's "model.0.weight". Empty: the file has names of the model.
+std::string prefix_of(const TensorFile& file, const std::vector<Home>& homes) {
+  if (std::ranges::any_of(homes, [&](const Home& h) { return find(file, h.name) != nullptr; }))
+    return "";
+  std::map<std::string, size_t> counts;
+  for (const TensorFile::Entry& e : file.entries()) {
+    const std::string name = without_wrappers(e.name);
+    for (const Home& h : homes)
+      if (name.ends_with("." + h.name)) ++counts[name.substr(0, name.size() - h.name.size())];
+  }
+  const auto most = std::ranges::max_element(counts, {}, [](const auto& c) { return c.second; });
+  return most == counts.end() ? "" : most->first;
+}
+
 // "'a', 'b', 'c' and 4 more"
 std::string listed(const std::vector<std::string>& names) {
   constexpr size_t kShown = 5;
@@ -128,9 +144,10 @@ std::string misfit(const TensorFile& file, const std::vector<Home>& homes, std::
       std::ranges::any_of(homes, [](const Home& h) { return h.name.ends_with(kAverage); });
   std::vector<std::string> missing, extra, other;
   std::set<const TensorFile::Entry*> used;
+  const std::string prefix = prefix_of(file, homes);
   for (const Home& h : homes) {
     const TensorDesc wanted = h.of_file();
-    const TensorFile::Entry* e = found.emplace_back(find(file, h.name));
+    const TensorFile::Entry* e = found.emplace_back(find(file, prefix + h.name));
     used.insert(e);
     if (!e && !may_be_missing(h.name))
       missing.push_back(h.name);
@@ -205,9 +222,10 @@ struct Overlap {
 Overlap overlap(const TensorFile& file, const std::vector<Home>& homes) {
   Overlap out;
   std::set<const TensorFile::Entry*> used;
+  const std::string prefix = prefix_of(file, homes);
   for (const Home& h : homes) {
     const TensorDesc wanted = h.of_file();
-    const TensorFile::Entry* e = find(file, h.name);
+    const TensorFile::Entry* e = find(file, prefix + h.name);
     used.insert(e);
     const bool taken = e && fits(e->desc, wanted);
     out.found.push_back(taken ? e : nullptr);

@@ -135,12 +135,16 @@ void note_jump_of_rate(const Session& s, const std::vector<SpecChange>& changes,
   GroupSchedules old(spec, s.parameter_groups.rates, was), now(spec, s.parameter_groups.rates, is);
   (void)old.restore(r.state.schedule);
   (void)now.restore(r.state.schedule);
-  const double last = old.lr(end), same = now.lr(end);
-  if (std::abs(last - same) <= kJump * std::max(std::abs(last), std::abs(same))) return;
+  const double last = old.lr(end), next = now.lr(k);
+  // A schedule may fall by itself between two intervals.
+  const auto differs = [&](double other) {
+    return std::abs(last - other) > kJump * std::max(std::abs(last), std::abs(other));
+  };
+  if (!differs(now.lr(end)) || !differs(next)) return;
   r.notes.push_back(fmt::format(
       "warning: the learning rate jumps from {:.4g} to {:.4g}: the schedule now has {}, not {}; "
       "for a smooth end, start a new run, or give the run a constant rate with schedule=none",
-      last, now.lr(k), counted(is, unit), was));
+      last, next, counted(is, unit), was));
 }
 
 // The setting that ends the run and must grow to train longer; both if both end it.

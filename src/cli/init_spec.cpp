@@ -59,6 +59,18 @@ std::string numbers(const std::vector<double>& values) {
   return fmt::format("[{}]", fmt::join(out, ", "));
 }
 
+// Whether each row of `classes` numbers has a single 1 and zeros.
+bool marks_one(std::span<const int32_t> all, int64_t classes) {
+  const auto size = static_cast<size_t>(classes);
+  if (size < 2 || all.empty()) return false;
+  for (; !all.empty(); all = all.subspan(size)) {
+    const std::span<const int32_t> row = all.first(size);
+    if (std::ranges::count(row, 1) != 1 || std::ranges::count(row, 0) + 1 != std::ssize(row))
+      return false;
+  }
+  return true;
+}
+
 // Whether there is a class for each pixel, voxel or position of samples [C, size] or [size] of
 // numbers, where [size] is the shape of a target.
 bool is_dense(const Dataset& d) {
@@ -428,6 +440,8 @@ std::string why_not(const Dataset& d) {
            ": if these are classes, one per sample, save them as [N]: numpy.save(\"y.npy\", "
            "y.ravel())";
   const std::span<const int32_t> all = values_of<int32_t>(d.targets);
+  if (target.rank() == 1 && marks_one(all, target[0]))
+    return both + ": each marks one class; save the classes: numpy.save(\"y.npy\", y.argmax(1))";
   if (target.rank() == 1 && std::ranges::all_of(all, [](int32_t t) { return t == 0 || t == 1; }))
     return both +
            ": if each is a label that a sample may have, save them as float32: "

@@ -132,8 +132,18 @@ std::string resolved_spec(const Session& session, Node tree, const std::optional
   return to_yaml(tree);
 }
 
+// What the run was fitted to whose weights this one starts from, if it reads the same columns of a
+// table; empty: another one.
+std::optional<SampleForm> form_of_weights(const Spec& spec, const Dataset& train) {
+  if (spec.initial_weights.empty() || spec.partial_weights) return {};
+  std::optional<SampleForm> form = form_of_run(spec.initial_weights);
+  const bool table = form && !form->columns.encodings.empty();
+  return table && same_columns(*form, form_of(train)) ? form : std::nullopt;
+}
+
 // A resumed run reads its data by what it was fitted to, so that its weights fit whatever the files
-// hold now. `--resume auto` may start a new run instead, which is fitted anew.
+// hold now; so does one that starts from the weights of a run on a table. `--resume auto` may start
+// a new run instead, which is fitted anew.
 std::unique_ptr<const Session> open_training(const LoadedSpec& loaded, SessionQuery query,
                                              const std::string& resume,
                                              const std::optional<World>& world) {
@@ -141,7 +151,17 @@ std::unique_ptr<const Session> open_training(const LoadedSpec& loaded, SessionQu
       resume.empty() ? std::nullopt : resumed_form(loaded.spec, resume);
   if (form && resume != "auto") query.fitted = &*form;
   std::unique_ptr<const Session> session = open_session(loaded, query);
-  if (!form || query.fitted || same_fit(*form, form_of(session->data.train))) return session;
+  if (!form) {
+    const auto trained = form_of_weights(loaded.spec, session->data.train);
+    if (!trained || same_fit(*trained, form_of(session->data.train))) return session;
+    if (!world || world->rank == 0)
+      print_note("the table is read with the means and categories of the run of {}\n",
+                 loaded.spec.initial_weights);
+    session.reset();
+    query.fitted = &*trained;
+    return open_session(loaded, query);
+  }
+  if (query.fitted || same_fit(*form, form_of(session->data.train))) return session;
   const bool numbered = loaded.spec.out.empty();
   const std::string base = run_folder(loaded.spec);
   std::string why;

@@ -87,6 +87,17 @@ void add_files_below(const std::string& folder, ImageFiles& out) {
   for (const std::string& one : folders) add_files(one, out);
 }
 
+bool has_hidden_folders(const std::string& folder) {
+  const auto has_one = [](const std::string& in) {
+    std::error_code error, none;
+    for (auto at = fs::directory_iterator(in, error); !error && at != fs::directory_iterator();
+         at.increment(error))
+      if (is_hidden(at->path().filename().string()) && at->is_directory(none)) return true;
+    return false;
+  };
+  return std::ranges::any_of(folders_below(folder), has_one);
+}
+
 std::string count_by_ending(std::span<const std::string> files) {
   std::map<std::string, size_t> counts;
   for (const std::string& path : files) ++counts[lower(fs::path(path).extension().string())];

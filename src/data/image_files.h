@@ -30,6 +30,9 @@ FolderListing list_folder(const std::string& folder);
 // twice.
 void add_files_below(const std::string& folder, ImageFiles& out);
 
+// Whether this folder or one below it has hidden folders, in which torchvision finds images, too.
+bool has_hidden_folders(const std::string& folder);
+
 // "2 .gif, 1 .heic"; empty if there are no files.
 std::string count_by_ending(std::span<const std::string> files);
 

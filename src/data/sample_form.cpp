@@ -223,15 +223,19 @@ Dataset fitted_by(const SampleForm& form) {
   return out;
 }
 
-bool same_fit(const SampleForm& a, const SampleForm& b) {
+bool same_columns(const SampleForm& a, const SampleForm& b) {
   const auto inputs = [](const TableColumns& columns) {
     std::vector<std::string> out;
     for (const size_t i : columns.inputs) out.push_back(columns.names[i]);
     return out;
   };
-  return a.columns.encodings == b.columns.encodings && inputs(a.columns) == inputs(b.columns) &&
-         a.channels == b.channels && as_stored(a.class_names) == as_stored(b.class_names) &&
-         a.characters == b.characters;
+  return inputs(a.columns) == inputs(b.columns) &&
+         as_stored(a.class_names) == as_stored(b.class_names);
+}
+
+bool same_fit(const SampleForm& a, const SampleForm& b) {
+  return same_columns(a, b) && a.columns.encodings == b.columns.encodings &&
+         a.channels == b.channels && a.characters == b.characters;
 }
 
 std::string to_json(const SampleForm& form) {

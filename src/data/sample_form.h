@@ -55,6 +55,9 @@ std::vector<std::string> as_stored(const std::vector<std::string>& names);
 // A data set without samples: what was fitted to the training data, for LoadQuery::training_set.
 Dataset fitted_by(const SampleForm& form);
 
+// Whether both have the same input columns of a table, and the same class names.
+bool same_columns(const SampleForm& a, const SampleForm& b);
+
 // Whether both make the same numbers of the same fields: categories, means, standard deviations,
 // fill values, input columns, class names and characters.
 bool same_fit(const SampleForm& a, const SampleForm& b);

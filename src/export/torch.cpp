@@ -231,7 +231,7 @@ std::string imports(std::string_view body) {
   out += fmt::format("from torch.utils.data import {}\n", fmt::join(data, ", "));
   std::vector<std::string_view> vision;
   for (std::string_view name : kTorchvision)
-    if (used(fmt::format("{}.{}", name, name == "datasets" ? "ImageFolder(" : "")))
+    if (used(fmt::format("{}.{}", name, name == "datasets" ? "ImageFolder" : "")))
       vision.push_back(name);
   if (!vision.empty()) out += fmt::format("from torchvision import {}\n", fmt::join(vision, ", "));
   return out;

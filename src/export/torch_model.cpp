@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/fail.h"
 #include "export/torch_parts.h"
 
 namespace dpt {
@@ -17,6 +18,67 @@ bool any_item(const Items& items, bool (*holds)(const ModelItem&)) {
     return holds(item) || any_item(item.body, holds) || any_item(item.shortcut, holds);
   });
 }
+
+// Public members of torch.nn.Sequential, whose names add_module() refuses, and of class Graph.
+constexpr std::string_view kMembers[] = {"T_destination",
+                                         "add_module",
+                                         "append",
+                                         "apply",
+                                         "bfloat16",
+                                         "buffers",
+                                         "call_super_init",
+                                         "children",
+                                         "compile",
+                                         "cpu",
+                                         "cuda",
+                                         "double",
+                                         "dump_patches",
+                                         "eval",
+                                         "extend",
+                                         "extra_repr",
+                                         "float",
+                                         "forward",
+                                         "get_buffer",
+                                         "get_extra_state",
+                                         "get_parameter",
+                                         "get_submodule",
+                                         "half",
+                                         "insert",
+                                         "ipu",
+                                         "load_state_dict",
+                                         "modules",
+                                         "mtia",
+                                         "named_buffers",
+                                         "named_children",
+                                         "named_modules",
+                                         "named_parameters",
+                                         "parameters",
+                                         "pop",
+                                         "register_backward_hook",
+                                         "register_buffer",
+                                         "register_forward_hook",
+                                         "register_forward_pre_hook",
+                                         "register_full_backward_hook",
+                                         "register_full_backward_pre_hook",
+                                         "register_load_state_dict_post_hook",
+                                         "register_load_state_dict_pre_hook",
+                                         "register_module",
+                                         "register_parameter",
+                                         "register_state_dict_post_hook",
+                                         "register_state_dict_pre_hook",
+                                         "requires_grad_",
+                                         "set_extra_state",
+                                         "set_submodule",
+                                         "share_memory",
+                                         "state_dict",
+                                         "steps",
+                                         "to",
+                                         "to_empty",
+                                         "train",
+                                         "training",
+                                         "type",
+                                         "xpu",
+                                         "zero_grad"};
 
 bool names_sources(const ModelItem& item) { return !item.from.empty(); }
 bool is_residual(const ModelItem& item) { return item.kind == ModelItem::Kind::residual; }
@@ -67,7 +129,13 @@ class ModelText {
   }
 
   static std::string name_of(const Items& items, size_t i) {
-    return items[i].name.empty() ? std::to_string(i) : items[i].name;
+    const std::string& name = items[i].name;
+    if (std::ranges::find(kMembers, name) != std::end(kMembers))
+      fail(Fault::spec,
+           "a layer is named '{0}', as a member of torch.nn.Module, so PyTorch has no module of "
+           "this name; export with another, such as `name: {0}_layer`",
+           name);
+    return name.empty() ? std::to_string(i) : name;
   }
 
   std::string module(const ModelItem& item) const {

@@ -24,8 +24,8 @@ struct Linear {
   ValueId build(GraphBuilder& g, ValueId x) const {
     const TensorDesc in = g.desc(x);
     if (in.shape.rank() < 2)
-      fail(Fault::spec, "linear takes [N, ..., features], not {}: put an embedding before it?",
-           in.shape.str());
+      fail(Fault::spec, "linear takes [N, ..., features], not {}: put {} before it?",
+           in.shape.str(), in.dtype == DType::f32 ? "`reshape: [1]`" : "an embedding");
     if (in.dtype != DType::f32)
       fail(Fault::spec, "linear takes real numbers (f32), not {}{}: put an embedding before it?",
            name_of(in.dtype), in.shape.str());

@@ -47,7 +47,23 @@ constexpr std::string_view kMasks =
 constexpr std::string_view kWarps =
     "images are not rotated or warped here; write changed copies of the images once, or add the "
     "transform to the program that `dptrain export SPEC --to torch` writes";
+constexpr std::string_view kClassWeights =
+    "set `weight` of the loss, a number for each class, `pos_weight` for labels, or "
+    "`sampler: weighted` of `data`, which draws all classes equally often";
+constexpr std::string_view kSampleWeights =
+    "samples have no weights: repeat the lines of a table as often as they count, or weigh classes "
+    "by `weight` of the loss";
+constexpr std::string_view kExposure =
+    "there is no offset of the output: divide the targets by the exposure, or take its logarithm "
+    "as an input";
 constexpr Advice kAdvice[] = {
+    {"classweight", kClassWeights},
+    {"classweights", kClassWeights},
+    {"scaleposweight", kClassWeights},
+    {"sampleweight", kSampleWeights},
+    {"sampleweights", kSampleWeights},
+    {"exposure", kExposure},
+    {"offset", kExposure},
     {"randomresizedcrop",
      "write `resize: 256` in the data set image_folder, and the transform `random_crop: {size: "
      "224}`; its scale and ratio are not available"},
@@ -140,6 +156,14 @@ constexpr Advice kAdvice[] = {
     {"gradientaccumulation", "set `accumulate: N`, micro-batches per step"},
     {"gradientaccumulationsteps", "set `accumulate: N`, micro-batches per step"},
     {"accumulategradbatches", "set `accumulate: N`, micro-batches per step"},
+    {"maxepochs", "write `epochs: 10`"},
+    {"batchfirst", "sequences are always [N, L, E], so delete this key"},
+    {"embeddim", kInferred},
+    {"inplace", "memory is planned for the whole graph, so delete this key"},
+    {"findunusedparameters", "every parameter of a spec is used, so delete this key"},
+    {"sequential", "the list of `model` is one; name a list of layers in `blocks` to repeat it"},
+    {"bf16mixed", kPrecision},
+    {"16mixed", kPrecision},
     {"gradientclipval", "set `clip_grad_norm: 1` or `clip_grad_value: 1`"},
     {"criterion", "write `loss: cross_entropy` or another loss"},
     {"manualseed", "set `seed: 0`"},

@@ -130,7 +130,8 @@ void RunStart::start_in_folder() {
   folder_ = location_.folder;
   if (!location_.resume.empty()) {
     if (is_folder(folder_)) lock_.emplace(folder_, kPatience);
-    find(location_.resume, folder_, Match::fits);
+    const bool run = location_.resume != kAuto && !is_checkpoint(location_.resume);
+    find(run ? newest_run(location_.resume) : location_.resume, folder_, Match::fits);
   }
   make_run_folder(folder_, disk_);
   if (!lock_) lock_.emplace(folder_, kPatience);

@@ -112,6 +112,17 @@ TEST_CASE("weights that do not fit: missing and extra tensors are named, none is
                       {"_orig_mod.module.1._orig_mod.weight", {1, 3}},
                       {"1.module.bias", {1}}});
   CHECK_MESSAGE(run().code == 0, run().err);
+  // As a part of another module, which Lightning's are.
+  write_sparse(path, {{"net.model.0.weight", {3, 2}},
+                      {"net.model.0.bias", {3}},
+                      {"net.model._orig_mod.1.weight", {1, 3}},
+                      {"net.model.1.bias", {1}}});
+  CHECK_MESSAGE(run().code == 0, run().err);
+  write_sparse(path, {{"model.0.weight", {3, 2}}, {"model.1.bias", {1}}, {"loss.scale", {1}}});
+  const Ran part = run();
+  CHECK(part.code == 4);
+  CHECK_MESSAGE(has(part.err, "it has no '0.bias', '1.weight'; it has 'loss.scale', which"),
+                part.err);
   write_sparse(path, tensors);
   run_spec(kNet);  // what a run takes anyway
 

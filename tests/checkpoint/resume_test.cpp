@@ -127,6 +127,11 @@ TEST_CASE("a schedule that jumps when a run gets longer is warned of") {
   const std::string longer = train("{cosine_annealing: }", "20", folder.file("run"));
   CHECK_MESSAGE(has(longer, "warning: the learning rate jumps from "), longer);
   CHECK_MESSAGE(has(longer, ": the schedule now has 20 epochs, not 2; "), longer);
+  // Half of the rate follows half of the rate.
+  train("{cosine_annealing: }", "2", "");
+  const std::string smooth = train("{cosine_annealing: }", "4", folder.file("run"));
+  CHECK_MESSAGE(has(smooth, "  epochs: 2 -> 4\n"), smooth);
+  CHECK_FALSE_MESSAGE(has(smooth, "jumps"), smooth);
   // In the middle of an epoch, the last rate is that epoch's.
   train("{cosine_annealing: }", "20", "", "7");
   const std::string middle = train("{cosine_annealing: }", "20", folder.file("run"));

@@ -80,6 +80,19 @@ TEST_CASE("what export advises for a spec that cannot be exported works") {
   }
 }
 
+TEST_CASE("a layer with the name of a member of PyTorch's modules is not exported") {
+  const Folder folder;
+  const std::string spec = folder.write(
+      "t.yaml",
+      "data: {dataset: {random: {samples: 8, in_features: 4, out_features: 2}}, batch_size: 4}\n"
+      "model: [{linear: 5, name: double}, {linear: 2}]\nloss: mse_loss\noptimizer: sgd\n");
+  const Finished refused = dptrain({"export", spec, "--to", "torch"}, {}, folder.path());
+  CHECK(refused.code == 2);
+  CHECK_MESSAGE(refused.err.find("a layer is named 'double', as a member of torch.nn.Module") !=
+                    std::string::npos,
+                refused.err);
+}
+
 TEST_CASE("export writes the settings of each parameter after lr_scale") {
   const Folder folder;
   const std::string spec = folder.write("t.yaml", R"(

@@ -110,6 +110,23 @@ TEST_CASE("eval reads any table by what the run was fitted to, not by the table 
   CHECK_MESSAGE(has(lacks.err, "lacks.csv has no column 'area'"), lacks.err);
 }
 
+TEST_CASE("weights of a run on a table are trained on by that run's means and categories") {
+  const Folder folder;
+  train(folder, {"data.validation=none"});
+  folder.write("train.csv", houses({.rows = 21, .first = 100, .unit = 10}));
+  const auto begun = [&](const std::string& more) {
+    return run(folder,
+               {"t.yaml", "data.validation=none", "epochs=1", "optimizer.adam.lr=0",
+                "initial_weights={file: runs/t/1/model.safetensors, partial: " + more + "}"});
+  };
+  CHECK_MESSAGE(
+      has(begun("false").err, "the table is read with the means and categories of the run of "),
+      "no note");
+  CHECK(fit_in(folder, "runs/t/2") == fit_in(folder, "runs/t/1"));
+  CHECK_FALSE(has(begun("true").err, "the table is read with"));
+  CHECK(fit_in(folder, "runs/t/3") != fit_in(folder, "runs/t/1"));
+}
+
 TEST_CASE("a spec stands for its newest run in predict, too, without the training data") {
   const Folder folder;
   train(folder);

@@ -94,6 +94,8 @@ class Programs:
             "ddp": {f"module.{key}": value for key, value in state.items()},
             "compiled": {f"_orig_mod.{key}": value for key, value in leading.items()},
             "fsdp": {f"module._fsdp_wrapped_module.{key}": value for key, value in state.items()},
+            "lightning": {"state_dict": {f"model.{key}": value for key, value in state.items()}, "epoch": 3},
+            "inside": {f"net.0._orig_mod.{key}": value for key, value in leading.items()},
             "bare": bare,
             "leading": leading,
             "imagenet": {"best_acc1": torch.ones(()), "state_dict": state, "optimizer": {"state": {}}},
@@ -103,6 +105,7 @@ class Programs:
         }
         part = {
             "part": without_class | {"other.weight": torch.ones(3)},
+            "criterion": {f"model.{key}": value for key, value in state.items()} | {"loss.w": torch.ones(3)},
             "head": leading | {"head.weight": torch.ones(5, 74), "head.bias": torch.ones(5)},
             "integers": leading | {"pos": torch.ones(2, 36, dtype=torch.int32)},
         }

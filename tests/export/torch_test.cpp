@@ -239,6 +239,18 @@ TEST_CASE("folders of images and random changes of images are torchvision's") {
   CHECK(contains(folder, "    return Transformed(data, test_transform)\n"));
   CHECK(folder.find("TensorDataset") == folder.npos);
 
+  // torchvision reads hidden folders, too.
+  CHECK(folder.find("visible") == folder.npos);
+  const Folder images;
+  images.write("a/1.png", "");
+  images.write("a/.ipynb_checkpoints/1.png", "");
+  const std::string visible = program("dataset: {image_folder: {path: " + images.path() +
+                                      ", test_path: b, crop: 24}}, transforms: [to_tensor]");
+  CHECK(contains(visible, "    class VisibleFolders(datasets.ImageFolder):\n"));
+  CHECK(contains(visible, "    def readable(path):\n        if not all(map(visible, Path(path)"));
+  CHECK(contains(visible, "    data = VisibleFolders(\"" + images.path() +
+                              "\", decode, is_valid_file=readable)\n"));
+
   const std::string turned = program(
       "dataset: {image_folder: {path: a, test_path: b, crop: 24, exif: true, on_error: skip}}, "
       "transforms: [to_tensor]");

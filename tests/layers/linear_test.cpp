@@ -41,7 +41,7 @@ TEST_CASE("linear says what it takes, at its place in the spec") {
         "    1 | model: [identity, {linear: 10}]\n"
         "      |                    ^^^^^^\n");
   CHECK(complaint(lowered("model: [{linear: 10}]", real({32}))) ==
-        "error: linear takes [N, ..., features], not [32]: put an embedding before it?");
+        "error: linear takes [N, ..., features], not [32]: put `reshape: [1]` before it?");
   CHECK(complaint(lowered("model: [{linear: 0}]", real({32, 2}))) ==
         "error: 'out_features' must be between 1 and 2^31 - 1");
 }

@@ -87,6 +87,12 @@ TEST_CASE(
   const Ran newest = runs.run({"seed=5"}, runs.folder.file("runs"));
   CHECK_MESSAGE(has(newest.err, "resuming from " + runs.path("2/checkpoints/step-000002")),
                 newest.err);
+  // So it does with a folder of its own.
+  const Folder own;
+  const Ran there =
+      run_spec_in({own.path(), runs.folder.file("runs")}, kFiveSteps, with(kShort, {"seed=5"}));
+  CHECK_MESSAGE(has(there.err, "resuming from " + runs.path("2/checkpoints/step-000002")),
+                there.err);
   const Ran first = runs.run({}, runs.path("1"));
   CHECK_MESSAGE(has(first.err, "resuming from " + runs.path("1/checkpoints/step-000004")),
                 first.err);

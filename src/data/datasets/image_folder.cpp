@@ -348,6 +348,17 @@ std::shared_ptr<const SampleReader> image_reader(const std::any& settings,
                                   ImageSize{sample[1], sample[2]});
 }
 
+// ImageFolder without hidden folders, such as .ipynb_checkpoints.
+constexpr std::string_view kVisible = R"py(def visible(name):
+    return not name.startswith(".") and name != "__MACOSX"
+
+class VisibleFolders(datasets.ImageFolder):
+    def find_classes(self, directory):
+        names = list(filter(visible, super().find_classes(directory)[0]))
+        return names, {name: index for index, name in enumerate(names)}
+
+)py";
+
 std::string torch(const std::any& settings, const LoadQuery& query) {
   const auto& s = std::any_cast<const ImageFolder&>(settings);
   if (query.split == Split::test && s.test_path.empty())
@@ -364,20 +375,30 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
   if (s.exif) steps += "transforms.Lambda(ImageOps.exif_transpose), ";
   if (!s.resize.empty()) steps += step("transforms.Resize", s.resize);
   if (!s.crop.empty()) steps += step("transforms.CenterCrop", s.crop);
-  if (s.on_error == "skip")
-    readable =
-        "def readable(path):\n"
-        "    try:\n"
-        "        datasets.folder.pil_loader(path)\n"
-        "    except Exception:\n"
-        "        return False\n"
+  const std::string& folder = query.split == Split::train ? s.path : s.test_path;
+  const bool skips = s.on_error == "skip";
+  const bool hidden = fs::is_directory(folder) && has_hidden_folders(folder);
+  if (skips || hidden)
+    readable = fmt::format(
+        "def readable(path):\n{}{}"
         "    endings = datasets.folder.IMG_EXTENSIONS\n"
         "    return datasets.folder.has_file_allowed_extension(path, endings)\n"
-        "\n";
+        "\n",
+        hidden
+            ? fmt::format("    if not all(map(visible, Path(path).relative_to({}).parts[:-1])):\n"
+                          "        return False\n",
+                          python(folder))
+            : "",
+        skips ? "    try:\n"
+                "        datasets.folder.pil_loader(path)\n"
+                "    except Exception:\n"
+                "        return False\n"
+              : "");
   return fmt::format(
-      "{}decode = transforms.Compose([{}transforms.PILToTensor()])\n"
-      "data = datasets.ImageFolder({}, decode{}{})\n",
-      readable, steps, python(query.split == Split::train ? s.path : s.test_path),
+      "{}{}decode = transforms.Compose([{}transforms.PILToTensor()])\n"
+      "data = {}({}, decode{}{})\n",
+      hidden ? kVisible : "", readable, steps, hidden ? "VisibleFolders" : "datasets.ImageFolder",
+      python(folder),
       numbers.empty() ? "" : fmt::format(", target_transform=[{}].__getitem__", numbers),
       readable.empty() ? "" : ", is_valid_file=readable");
 }

@@ -80,6 +80,9 @@ void profile(ScannedColumns& t, const std::string& path, const CsvFormat& format
       t.doubtful_line = line.number;
     if (line.fields.size() != t.profiles.size())
       refuse_csv_line(path, line.number, line.fields, t.head.columns());
+    if (t.head.header)
+      refuse_repeated_header(path, line.number, line.fields,
+                             t.head.written.empty() ? t.head.names : t.head.written);
     if (lacks_csv_value(line.fields, needed)) return ++t.dropped > 0;
     for (size_t i = 0; i < t.profiles.size(); ++i) t.profiles[i].add(line.fields[i]);
     if (const std::string_view text = line.fields[t.targets[0]].text;

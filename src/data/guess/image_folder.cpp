@@ -77,6 +77,25 @@ void add_sizes(DataGuess& g, const Sizes& s) {
   g.settings.push_back({"crop", std::to_string(side), "the square in the center is used"});
 }
 
+// A sentence about classes whose images lie in folders only, which may be the classes or splits;
+// empty: some class has images of its own.
+std::string nested_text(const ImageLayout& layout) {
+  fs::path first;
+  for (const std::string& name : layout.classes) {
+    const FolderListing in = list_folder((fs::path(layout.train) / name).string());
+    if (in.folders.empty() || std::ranges::any_of(in.files, [](const std::string& file) {
+          return is_image_ending(fs::path(file).extension().string());
+        }))
+      return "";
+    if (first.empty()) first = fs::path(layout.train) / name / in.folders[0];
+  }
+  return fmt::format(
+      "warning: all images lie in folders of the classes, such as {}; if these are the classes, "
+      "name the folder above them, {}, and if they are parts of the data, put the classes into "
+      "folders train and test",
+      first.string(), first.parent_path().string());
+}
+
 }  // namespace
 
 DataGuess guess_images(const std::string& folder) {
@@ -104,6 +123,7 @@ DataGuess guess_images(const std::string& folder) {
                         : fmt::format("sizes differ; the shorter side has {} pixels (median of {})",
                                       sizes.shorter, counted(files.size(), "image")));
   g.notes.insert(g.notes.end(), layout.notes.begin(), layout.notes.end());
+  if (const std::string deep = nested_text(layout); !deep.empty()) g.notes.push_back(deep);
   if (!all.others.empty()) g.notes.push_back(left_out_text(all.others));
   if (sizes.turned > 0)
     g.notes.push_back(fmt::format(

@@ -267,6 +267,10 @@ class Reader {
     if (has_csv_separators(text, format_.decimal) && format_.decimal == '.')
       return what + "; remove thousands separators, and if the file has decimal commas, write " +
              (keys ? "`decimal: ','`" : "points for these");
+    if (has_csv_separators(text, format_.decimal)) return what + "; remove thousands separators";
+    if (is_infinite_csv(text))
+      return fmt::format(
+          "'{:.40}' in column '{:.40}' is too large for float32, which ends at 3.4e38", text, name);
     if (const MarkedNumber m = marked_csv_number(text, format_.decimal); !m.what.empty())
       return fmt::format("'{:.40}' in column '{:.40}': {} are not read; write plain numbers: {}",
                          text, name, m.what, m.plain);

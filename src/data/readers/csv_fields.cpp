@@ -58,6 +58,9 @@ bool parse_csv_number(std::string_view text, double& out, char decimal) {
     std::ranges::replace_copy(text, pointed.begin(), decimal, '.');
     return parse_csv_number({pointed.data(), text.size()}, out);
   }
+  // Programs pad numbers in quotes.
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
   const char *begin = text.data(), *const end = begin + text.size();
   if (begin != end && *begin == '+' && ++begin != end && *begin == '-') return false;
   const auto [at, error] = std::from_chars(begin, end, out);

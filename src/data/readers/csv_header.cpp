@@ -76,6 +76,7 @@ class FirstLines {
     for (const CsvField& f : fields) add_first(f.text);
     size_t bytes = 0;
     while (lines_ < kLines && bytes < kBytes && records.next(fields)) {
+      if (repeats_names(fields)) continue;
       for (size_t i = 0; i < std::min(fields.size(), columns_.size()); ++i)
         add(columns_[i], fields[i].text), bytes += fields[i].text.size();
       add_order(fields);
@@ -133,6 +134,13 @@ class FirstLines {
                         has_csv_separators(c.first, decimal_ == '.' ? ',' : '.');
     return c.kind == Column::Kind::other_number && !number && c.numbers > 0 && c.words == 0 &&
            c.first.find_first_of("xX;|\t") == std::string::npos;  // 0x10; another delimiter
+  }
+
+  // Whether the line is the first one again and has a text above numbers, as where tables were
+  // joined.
+  bool repeats_names(std::span<const CsvField> fields) const {
+    return std::ranges::any_of(columns_, &Column::above_numbers) &&
+           std::ranges::equal(fields, columns_, {}, &CsvField::text, &Column::first);
   }
 
   void add_order(std::span<const CsvField> fields) {
@@ -287,6 +295,15 @@ CsvHeaderGuess guess_csv_header(const std::string& path, char delimiter, char de
   const FirstLines lines(path, delimiter, decimal);
   lines.refuse_title();
   return lines.guess();
+}
+
+void refuse_repeated_header(const std::string& path, size_t line, std::span<const CsvField> fields,
+                            std::span<const std::string> names) {
+  if (std::ranges::equal(fields, names, {}, &CsvField::text))
+    fail(Fault::data,
+         "{}:{}:1: this line repeats the names of the columns, as where tables are joined; delete "
+         "it",
+         path, line);
 }
 
 void refuse_csv_line(const std::string& path, size_t line, std::span<const CsvField> fields,

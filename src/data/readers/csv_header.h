@@ -33,6 +33,10 @@ struct CsvHeaderGuess {
 // Throws Error{data} if the first line looks like a title: its first field alone is not empty.
 CsvHeaderGuess guess_csv_header(const std::string& path, char delimiter, char decimal);
 
+// Throws Error{data} if a line below the header has the names of the columns again.
+void refuse_repeated_header(const std::string& path, size_t line, std::span<const CsvField> fields,
+                            std::span<const std::string> names);
+
 // Throws Error{data} that a line has another number of fields than the first one, with the likely
 // cause: a comment.
 [[noreturn]] void refuse_csv_line(const std::string& path, size_t line,

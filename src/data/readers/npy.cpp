@@ -158,11 +158,16 @@ const ElementType& type_of(const Header& h, const std::string& path) {
   if (h.type.size() == 3 && std::string_view("<>|").find(h.type[0]) != std::string_view::npos)
     for (const ElementType& t : kTypes)
       if (t.code == std::string_view(h.type).substr(1)) return t;
+  const bool texts = h.type.find_first_of("USO") != std::string::npos,
+             complex = h.type.find('c') != std::string::npos;
   fail(
       Fault::data,
       "{} holds elements of type '{:.40}', but only f2, f4, f8, i1, i2, i4, i8, u1, u2, u4, u8 and "
-      "b1 can be read. Save it again as one of these types, for example with a.astype('float32')",
-      path, h.type);
+      "b1 can be read. Save it again as one of these types, for example {}",
+      path, h.type,
+      texts     ? "texts as classes 0, 1, ... with numpy.unique(a, return_inverse=True)[1]"
+      : complex ? "real and imaginary parts with numpy.stack([a.real, a.imag], 1)"
+                : "with a.astype('float32')");
 }
 
 // Where the elements of a file are: those of the first index of Fortran order are adjacent.

@@ -135,6 +135,14 @@ TEST_CASE("lines without a target are left out on request, and are no class") {
   CHECK(g.train.size() == 39);
 }
 
+TEST_CASE("names of columns that are repeated between samples are named") {
+  const std::string part =
+      table("a,y\n", 8, [](int i) { return fmt::format("{}.5,{}", i, i % 2); });
+  CHECK(has(why_not(part + part),
+            "t.csv:10:1: this line repeats the names of the columns, as where tables are joined; "
+            "delete it"));
+}
+
 TEST_CASE("a class that is called None is taken as one on request, and two numbers are classes") {
   const Folder folder;
   const std::string path = folder.write(
@@ -552,6 +560,18 @@ TEST_CASE("images in folders of classes, below them, and those that are no class
   CHECK(has(why("outer"), "if its subfolders are the classes, write: dptrain init "));
   CHECK(has(why("loose"), "loose holds 2 images side by side; each class needs"));
   CHECK(has(why("gifs"), "but files of types that are not read: 1 .gif"));
+}
+
+TEST_CASE("classes whose images lie in folders only are doubted" * doctest::skip(!reads_png())) {
+  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
+  const Folder folder;
+  for (const char* name : {"plants/apple/rust/1.png", "plants/apple/rot/1.png",
+                           "plants/pear/rust/1.png", "some/a/1.png", "some/b/x/1.png"})
+    folder.write(name, image);
+  CHECK(notes(guess_data({.path = folder.file("plants")}),
+              "warning: all images lie in folders of the classes, such as " +
+                  folder.file("plants/apple/rot") + "; if these are the classes, name"));
+  CHECK_FALSE(notes(guess_data({.path = folder.file("some")}), "all images lie"));
 }
 
 TEST_CASE("folders of splits are found by many names" * doctest::skip(!reads_png())) {

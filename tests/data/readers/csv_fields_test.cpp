@@ -28,6 +28,16 @@ TEST_CASE("numbers with separators, and dates") {
     CHECK_FALSE_MESSAGE(is_csv_date(text), text);
 }
 
+TEST_CASE("numbers may be padded with spaces in quotes") {
+  double value = 0;
+  CHECK(parse_csv_number("    0.50", value));
+  CHECK(value == 0.5);
+  CHECK(parse_csv_number("1,5  ", value, ','));
+  CHECK(value == 1.5);
+  CHECK_FALSE(parse_csv_number("  ", value));
+  CHECK_FALSE(parse_csv_number("1 2", value));
+}
+
 TEST_CASE("texts are sorted as numbers before words") {
   std::vector<std::string> texts{"b", "10", "a", "2", "-1.5", "B"};
   sort_csv_texts(texts);

@@ -143,8 +143,12 @@ TEST_CASE("messages quote some characters of a header, not all") {
 
 TEST_CASE("what can't be read says what to do") {
   CHECK(has(why_not(npy(described(">c8", "(1,)"), "abcdefgh")), "elements of type '>c8'"));
+  CHECK(
+      has(why_not(npy(described(">c8", "(1,)"), "abcdefgh")), "numpy.stack([a.real, a.imag], 1)"));
   CHECK(has(why_not(npy(described("<i3", "(1,)"), "abc")), "elements of type '<i3'"));
-  CHECK(has(why_not(npy(described("<U3", "(1,)"), "abcd")), "a.astype('float32')"));
+  CHECK(has(why_not(npy(described("<U3", "(1,)"), "abcd")),
+            "texts as classes 0, 1, ... with numpy.unique(a, return_inverse=True)[1]"));
+  CHECK(has(why_not(npy(described("<i3", "(1,)"), "abc")), "with a.astype('float32')"));
   CHECK(has(why_not("PK\x03\x04 and so on"), "NPZ archive"));
   CHECK(has(
       why_not(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "abcd")),
