@@ -1,5 +1,7 @@
 #include "layers/losses/common.h"
 
+#include <algorithm>
+
 #include "base/count.h"
 
 namespace dpt::losses {
@@ -89,8 +91,8 @@ std::string torch_call(std::string_view callee, std::vector<PythonArgument> keys
   for (PythonArgument& a : keys)  // without the dtype, integers would make int64
     if (a.value.starts_with('['))
       a.value = fmt::format("torch.tensor({}, dtype=torch.float32)", a.value);
-  std::ranges::stable_partition(keys,
-                                [](const PythonArgument& a) { return a.name != "reduction"; });
+  std::stable_partition(keys.begin(), keys.end(),
+                        [](const PythonArgument& a) { return a.name != "reduction"; });
   return PythonCall(callee).keys(keys).str();
 }
 
