@@ -4,8 +4,8 @@
   torch        torch.load(weights_only=True) reads every state_dict; the exported program's model loads it
                and computes the same within the same tolerance; dptrain reads what torch.save writes
 
-The models: the tutorial's table, every spec in configs/ after one step, and every layer. Each package is
-tested if Python has it. Another Python may be named in $DPTRAIN_PYTHON. Exit code 77: neither is there.
+The models: the tutorial's table, and every spec in configs/ after one step; random_layers.py has every layer. Each
+package is tested if Python has it. Another Python may be named in $DPTRAIN_PYTHON. Exit code 77: neither is there.
 """
 
 import argparse
@@ -48,124 +48,6 @@ optimizer: {adam: 0.01}
 epochs: 10
 evaluate: true
 """
-
-LAYER = """
-data: {dataset: {npy: {inputs: in.npy, targets: t.npy}}, batch_size: 2}
-model: MODEL
-loss: mse_loss
-optimizer: {sgd: 0.01}
-steps: 1
-"""
-
-# name: samples of what shape, and the model
-LAYERS = {
-    "activations": ([6], "[{linear: 8}, relu, {linear: 8}, {leaky_relu: 0.2}, elu, {linear: 8}, selu, gelu, {gelu: "
-                    "{approximate: tanh}}, silu, {linear: 8}, sigmoid, {linear: 8}, tanh, softplus, {softplus: {beta: "
-                    "3, threshold: 2}}, hardswish, relu6, prelu, {prelu: {num_parameters: 8}}, {softmax: {dim: 1}}]"),
-    "log_softmax": ([3, 5], "[{linear: 4}, {log_softmax: {dim: 2}}]"),
-    "norms": ([6, 5, 7], "[{batch_norm2d: {affine: false}}, {conv2d: {out_channels: 6, kernel_size: 1}}, batch_norm2d, "
-              "{group_norm: {num_groups: 3}}, instance_norm, {instance_norm: {affine: true}}, layer_norm, {layer_norm: "
-              "{normalized_shape: [5, 7], bias: false}}, {layer_norm: {elementwise_affine: false}}, {group_norm: "
-              "{num_groups: 6}}, {prelu: {num_parameters: 6}}]"),
-    "norms of vectors": ([8], "[{linear: 8}, batch_norm1d, {group_norm: {num_groups: 2}}, layer_norm]"),
-    "convolutions": ([4, 13, 11], "[{conv2d: {out_channels: 6, kernel_size: [3, 2], stride: [2, 1], padding: [2, 1], "
-                     "dilation: [1, 2], groups: 2}}, {conv2d: {out_channels: 4, kernel_size: 4, padding: same}}, "
-                     "{conv_transpose2d: {out_channels: 6, kernel_size: [3, 2], stride: 2, padding: 1, output_padding: "
-                     "[1, 0], groups: 2}}, {conv_transpose2d: {out_channels: 3, kernel_size: 2, dilation: 2, bias: "
-                     "false}}]"),
-    "convolutions of sequences": ([4, 15], "[{conv1d: {out_channels: 6, kernel_size: 3, stride: 2, padding: 1, groups: "
-                                  "2}}, {conv1d: {out_channels: 2, kernel_size: 4, padding: same}}, {upsample: 3}, "
-                                  "{pad: [2, -1]}, {conv_transpose1d: {out_channels: 4, kernel_size: 3, stride: 2, "
-                                  "padding: 1, output_padding: 1, groups: 2}}, flatten]"),
-    "max pools": ([3, 11, 12], "[{max_pool2d: {kernel_size: 2, stride: 1, dilation: [2, 1]}}, {max_pool2d: "
-                  "{kernel_size: 3, stride: 2, padding: 1, ceil_mode: true}}, {max_pool2d: {kernel_size: 2, ceil_mode: "
-                  "true}}]"),
-    "average pools": ([3, 11, 13], "[{avg_pool2d: {kernel_size: [2, 3], stride: 1}}, {avg_pool2d: {kernel_size: 3, "
-                      "stride: 2, padding: 1, ceil_mode: true}}, {avg_pool2d: {kernel_size: 2, padding: 1, "
-                      "count_include_pad: false, ceil_mode: true}}, {avg_pool2d: {kernel_size: 2, stride: 1, "
-                      "divisor_override: 3}}]"),
-    "adaptive pools": ([3, 12, 7], "[{adaptive_avg_pool2d: [5, 7]}, {adaptive_avg_pool2d: [5, 3]}, {upsample: {size: "
-                       "[10, 9]}}, {adaptive_avg_pool2d: [5, 3]}, {adaptive_avg_pool2d: 1}, flatten]"),
-    "upsampling": ([2, 5, 7], "[{upsample: 2}, {upsample: {size: [7, 9]}}, {upsample: {scale_factor: [1.7, 2.3]}}, "
-                   "{pad: {padding: [1, 2, 0, -3], value: 0.5}}]"),
-    "gates": ([6], "[{linear: 8}, mish, {linear: 8}, hardtanh, {hardtanh: {min_val: -2, max_val: 3}}, {linear: 8}, "
-              "hardsigmoid, {linear: 8, name: a}, {linear: 8, name: b}, {multiply: null, from: [a, b, a]}, glu, rms_norm, "
-              "{rms_norm: {eps: 0.1, elementwise_affine: false}}]"),
-    "shrinks": ([6], "[{linear: 8}, celu, {celu: 0.5}, softsign, {linear: 8}, {celu: -2}, logsigmoid, hardshrink, "
-                "{linear: 8}, {hardshrink: 0.2}, softshrink, {linear: 8}, {softshrink: 0.1}, {linear: 8}, tanhshrink, "
-                "{threshold: {threshold: -0.1, value: 0.3}}]"),
-    "moves": ([4, 6, 5], "[{permute: [2, 3, 1]}, {reshape: [3, -1]}, {rms_norm: {normalized_shape: [3, 40]}}, "
-              "{reshape: [4, 6, 5]}, {pixel_shuffle: 2}, {pixel_unshuffle: 2}, {glu: {dim: 2}}]"),
-    "pools of sequences": ([3, 23], "[{max_pool1d: {kernel_size: 3, stride: 2, padding: 1, ceil_mode: true}}, "
-                           "{avg_pool1d: {kernel_size: 2, stride: 1, padding: 1}}, {adaptive_max_pool1d: 8}, "
-                           "{adaptive_avg_pool1d: 5}, {dropout2d: 0.5}]"),
-    "adaptive max pools": ([3, 12, 7], "[{adaptive_max_pool2d: [5, 7]}, {adaptive_max_pool2d: [5, 3]}, {upsample: "
-                           "{size: [10, 9]}}, {adaptive_max_pool2d: [5, 3]}, {dropout2d: 0.5}, {adaptive_max_pool2d: 1}]"),
-    "interpolation": ([2, 5, 7], "[{upsample: {scale_factor: 2, mode: bilinear}}, {upsample: {size: [7, 9], mode: "
-                      "bilinear, align_corners: true}}, {upsample: {scale_factor: [1.7, 2.3], mode: bilinear}}]"),
-    "center and cubic": ([2, 5, 7], "[{upsample: {scale_factor: 1.7, mode: nearest-exact}}, {upsample: {size: [7, 12], "
-                         "mode: bicubic}}, {upsample: {scale_factor: [1.7, 0.6], mode: bicubic}}, {upsample: {size: 9, "
-                         "mode: bicubic, align_corners: true}}]"),
-    "interpolation of sequences": ([2, 5], "[{upsample: {scale_factor: 2.5, mode: linear}}]"),
-    "copied padding": ([3, 6, 7], "[{conv2d: {out_channels: 4, kernel_size: 3, padding: [2, 1], padding_mode: reflect}}, "
-                       "{conv2d: {out_channels: 4, kernel_size: 4, padding: same, padding_mode: circular}}, {pad: "
-                       "{padding: [1, 0, 2, 3], mode: replicate}}, {pad: {padding: [1, 2], mode: circular}}, {pad: "
-                       "{padding: [-1, 1], mode: circular}}, {pad: {padding: [2, -1], mode: replicate}}]"),
-    "volumes": ([2, 5, 6, 7], "[{conv3d: {out_channels: 4, kernel_size: [2, 3, 3], stride: [2, 1, 1], padding: 1, "
-                "padding_mode: reflect}}, batch_norm3d, relu, {max_pool3d: {kernel_size: 2, stride: 1, padding: 1}}, "
-                "{conv_transpose3d: {out_channels: 6, kernel_size: [3, 2, 2], stride: 2, padding: [1, 0, 1], groups: "
-                "2}}, {avg_pool3d: {kernel_size: [2, 3, 1], ceil_mode: true, count_include_pad: false}}, {upsample: "
-                "{scale_factor: 1.7, mode: trilinear}}, {conv3d: {out_channels: 6, kernel_size: 3, dilation: [2, 1, "
-                "1], padding: same, groups: 3, bias: false}}, {instance_norm: {affine: true}}, {dropout2d: 0.5}, {pad: "
-                "{padding: 1, mode: replicate}}, {upsample: 2}, {adaptive_max_pool3d: [3, 5, 2]}, "
-                "{adaptive_avg_pool3d: [2, 5, 1]}]"),
-    "copied padding of sequences": ([3, 6], "[{conv1d: {out_channels: 4, kernel_size: 3, padding: 2, padding_mode: "
-                                    "replicate}}, {pad: {padding: [1, 3], mode: reflect}}]"),
-    "attention": ([5, 8], "[{position_embedding: {num_embeddings: 9}}, {residual: [layer_norm, {multihead_attention: "
-                  "{num_heads: 2}}]}, {multihead_attention: {num_heads: 4, causal: true, bias: false}}]"),
-    "class tokens": ([5, 8], "[class_token, layer_norm, {select: 0}]"),
-    "indices": ([5, 8], "[{select: {index: -2, dim: 2}}]"),
-    "branches": ([6], "[{linear: 4, name: a}, {linear: 4, name: b, from: input}, {add: null, from: [a, b], name: c}, "
-                 "{concat: {dim: 1}, from: [a, c, input]}, {dropout: 0.5}, identity, {linear: {out_features: 2, bias: "
-                 "false}}, {flatten: {start_dim: 1}}]"),
-}
-
-
-def random_window(numbers, dims, kind):
-    """A layer with a window and random numbers, and the extents that it makes of those of its input."""
-    extents = [numbers.randint(5, 8) for _ in range(dims)]
-    some = lambda low, high: [numbers.randint(low, high) for _ in range(dims)]
-    kernel, stride, dilation = some(1, 3), some(1, 3), some(1, 2) if kind != "avg_pool" else [1] * dims
-    keys = {"kernel_size": kernel, "stride": stride}
-    if kind == "avg_pool":
-        keys["count_include_pad"] = numbers.choice(["true", "false"])
-    else:
-        keys["dilation"] = dilation
-    # At most half of a pool's window.
-    keys["padding"] = [numbers.randint(0, (k if "pool" in kind else d * (k - 1) + 1) // 2) for k, d in zip(kernel, dilation)]
-    if "pool" in kind:
-        keys["ceil_mode"] = numbers.choice(["true", "false"])
-    else:
-        keys["out_channels"], keys["groups"] = 4, numbers.choice([1, 2])
-    if kind == "conv_transpose":
-        keys["output_padding"] = [numbers.randint(0, max(s, d) - 1) for s, d in zip(stride, dilation)]
-    return extents, f"{{{kind}{dims}d: {{" + ", ".join(f"{k}: {v}" for k, v in keys.items()) + "}}"
-
-
-def add_random_windows():
-    numbers = random.Random(3)
-    for i in range(48):
-        kind = ("conv", "conv_transpose", "max_pool", "avg_pool")[i % 4]
-        extents, layer = random_window(numbers, 1 + i // 4 % 3, kind)
-        # Two transposed convolutions follow each other in decoders.
-        behind = layer if kind == "conv_transpose" and i % 8 == 1 else "relu"
-        LAYERS[f"random {i}, {layer}"] = ([4, *extents], f"[{layer}, {behind}]")
-
-
-def npy(path, kind, shape, data):
-    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
-    header += " " * (63 - (10 + len(header)) % 64) + "\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
 
 
 def write_points(folder):
@@ -326,18 +208,6 @@ def main():
         (folder / "points.yaml").write_text(TUTORIAL)
         test.run("points.yaml", "out=points")
         test.model("tutorial", folder / "points", 200)
-        add_random_windows()
-        npy(folder / "t.npy", "<f4", [4, 2], struct.pack("<8f", *range(8)))
-        for i, (name, (shape, model)) in enumerate(LAYERS.items()):
-            size = 1
-            for n in shape:
-                size *= n
-            numbers = random.Random(4)
-            npy(folder / "in.npy", "<f4", [4, *shape],
-                struct.pack(f"<{4 * size}f", *(numbers.gauss(0, 1) for _ in range(4 * size))))
-            (folder / "layer.yaml").write_text(LAYER.replace("MODEL", model[:-1] + ", flatten, {linear: 2}]"))
-            test.run("layer.yaml", f"out=layer{i}")
-            test.model(name, folder / f"layer{i}")
         for spec in sorted((ROOT / "configs").rglob("*.yaml")):
             out = folder / spec.stem
             more = RESNET if "resnet" in spec.stem or "mobilenet" in spec.stem else GPT2 if spec.stem == "gpt2" else []
@@ -348,11 +218,16 @@ def main():
         sys.exit("\n".join(test.failures))
 
 
-if __name__ == "__main__":
+def need_packages():
+    """Goes on in the other Python, or skips the test, where Python has not the packages."""
     packages = [importlib.util.find_spec(name) for name in ("numpy", "torch", "onnxruntime")]
     if not packages[0] or not any(packages[1:]):
         other = os.environ.get("DPTRAIN_PYTHON")
         if not other or os.environ.get("DPT_TRIED_PYTHON"):
             sys.exit(77)
         os.execve(other, [other, *sys.argv], os.environ | {"DPT_TRIED_PYTHON": "1"})
+
+
+if __name__ == "__main__":
+    need_packages()
     main()
