@@ -32,7 +32,7 @@ struct ImageTable {
   char delimiter = ',';
   bool header = false;
   ImageColumn images{};
-  std::vector<size_t> targets;  // columns; not empty
+  std::vector<size_t> targets;             // columns; not empty
   bool classes = false;                    // the only target is a class
   std::vector<std::string> class_names{};  // texts of the classes that are no numbers
 };

@@ -51,8 +51,8 @@ struct GuessQuery {
   // Texts of the target that stand for missing values elsewhere, such as None, are classes.
   bool missing_is_class = false;
   bool asks_for_table() const {
-    return !target.empty() || drops_missing || missing_is_class || decimal != '\0' || !exclude.empty() ||
-           !categories.empty() || header != CsvFormat::HeaderLine::automatic;
+    return !target.empty() || drops_missing || missing_is_class || decimal != '\0' ||
+           !exclude.empty() || !categories.empty() || header != CsvFormat::HeaderLine::automatic;
   }
 };
 

@@ -61,6 +61,12 @@ def load_weights(model, path, partial=False):
         for name in reversed(state)
     }
     names |= {name: name for name in state}
+    own_names = model.state_dict().keys()
+    if names.keys().isdisjoint(own_names | {n.removesuffix(".weight") for n in own_names}):
+        # The model was a part of another module: Lightning's model.0.weight.
+        ends = [n[: -len(own)] for own in own_names for n in names if n.endswith("." + own)]
+        prefix = max(ends, key=ends.count, default="")
+        names = {n.removeprefix(prefix): found for n, found in names.items()}
     weights, used, missing, other = {}, set(), [], []
     for name, own in model.state_dict().items():
         found = names.get(name, names.get(name.removesuffix(".weight")))  # or a bare parameter

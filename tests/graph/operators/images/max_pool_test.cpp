@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <doctest/doctest.h>
 
 #include "graph/operators/run.h"
@@ -36,6 +38,19 @@ TEST_CASE("max_pool's gradient goes to the index, once for each window") {
   const Given dy{f32({1, 1, 1, 3}), {1, 2, 4}}, indices{i32({1, 1, 1, 3}), {1, 1, 3}};
   CHECK(run_op("max_pool_gradient", {dy, indices}, Pool{.extents = {1, 2, 2}}) ==
         std::vector<double>{0, 3, 0, 4});
+}
+
+TEST_CASE("max_pool's window that lies wholly in the padding gives -inf and has no gradient") {
+  Pool s{{.kernel = {1, 1, 2},
+          .stride = {1, 1, 1},
+          .dilation = {1, 1, 3},
+          .before = {0, 0, 1},
+          .behind = {0, 0, 1}}};
+  const Given x{f32({1, 1, 2}), {3, 4}}, dy{f32({1, 1, 1}), {5}};
+  CHECK(run_op("max_pool", {x}, s) == std::vector<double>{-INFINITY});
+  const std::vector<double> index = run_op("max_pool", {x}, s, {}, 1);
+  s.extents = {1, 1, 2};
+  CHECK(run_op("max_pool_gradient", {dy, {i32({1, 1, 1}), index}}, s) == std::vector<double>{0, 0});
 }
 
 }  // namespace dpt
