@@ -106,7 +106,7 @@ CASES = [
      "dptrain export v.yaml --to torch; dptrain export v.yaml --to torch data.validation=none -o v.py", 0,
      "export with data.validation=none", "wrote v.py"),
     ("C14", f"small {SPEC} 'schedule={{cosine_annealing: {{}}}}' epochs=2; dptrain {SPEC} --resume auto data.limit=200 "
-     "'schedule={cosine_annealing: {}}' epochs=4", 0, "learning rate"),
+     "'schedule={cosine_annealing: {}}' epochs=20", 0, "learning rate"),
     ("C16", "dptrain check configs/gpt_shakespeare.yaml; dptrain configs/gpt_shakespeare.yaml epochs=1", 4, "!../shared"),
 ]
 NEEDS = {"A3": "mpirun", "C5": "strings"}

@@ -91,7 +91,7 @@ TEST_CASE(
   const Folder own;
   const Ran there =
       run_spec_in({own.path(), runs.folder.file("runs")}, kFiveSteps, with(kShort, {"seed=5"}));
-  CHECK_MESSAGE(has(there.err, "resuming from " + runs.path("2/checkpoints/step-000002")),
+  CHECK_MESSAGE(has(there.err, "resuming from " + runs.path("2/checkpoints/step-000006")),
                 there.err);
   const Ran first = runs.run({}, runs.path("1"));
   CHECK_MESSAGE(has(first.err, "resuming from " + runs.path("1/checkpoints/step-000004")),
