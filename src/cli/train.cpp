@@ -106,8 +106,15 @@ HostIdentity identity_of(const LoadedSpec& loaded, const std::string& resume) {
   Node tree = loaded.tree;
   clear_paths(tree, registries());
   erase_key(tree, "out");  // host 0 writes
+  // The weights' run decides how a table is read.
+  const std::optional<SampleForm> fitted =
+      loaded.spec.initial_weights.empty() ? std::nullopt : form_of_run(loaded.spec.initial_weights);
   return {.version = version(),
-          .spec = Sha256().update(to_yaml(tree)).update(resume).hex(),
+          .spec = Sha256()
+                      .update(to_yaml(tree))
+                      .update(resume)
+                      .update(fitted ? to_json(*fitted) : "")
+                      .hex(),
           .reproducible = loaded.spec.reproducible_shards.has_value(),
           .instructions = instructions_for_products(loaded.spec),
           .onednn = onednn_version(),

@@ -23,28 +23,39 @@ std::string with_slashes(std::string text) {
   return text;
 }
 
+bool is_file(const std::string& folder, std::string_view text, const std::string& ending) {
+  constexpr size_t kLongest = 1000;
+  if (text.empty() || text.size() > kLongest) return false;
+  const fs::path file = fs::path(folder) / (with_slashes(std::string(text)) + ending);
+  std::error_code none;
+  return is_image_ending(file.extension().string()) && fs::is_regular_file(file, none);
+}
+
+// The table's folder, and folders in it.
+std::vector<std::string> folders_beside(const fs::path& table) {
+  constexpr size_t kMost = 100;
+  const fs::path own = table.parent_path();
+  const std::string listed = own.empty() ? "." : own.string();
+  std::vector<std::string> out = {own.string()};
+  std::error_code error;
+  if (fs::directory_iterator(listed, error); error) return out;
+  for (const std::string& folder : list_folder(listed).folders)
+    if (out.size() < kMost) out.push_back((own / folder).string());
+  return out;
+}
+
 // Where a file of this name lies, and what the name lacks; none: nowhere. endings: the name may
 // lack one.
-std::optional<ImageColumn> file_named(const fs::path& table, std::string_view text, bool endings) {
-  constexpr std::string_view kEndings[] = {"",      ".jpg",  ".jpeg", ".png",  ".JPG", ".JPEG",
-                                           ".PNG",  ".tif",  ".tiff", ".webp", ".bmp", ".TIF",
-                                           ".TIFF", ".WEBP", ".BMP",  ".ppm",  ".pgm"};
-  constexpr size_t kLongest = 1000;
-  if (text.empty() || text.size() > kLongest) return {};
-  const std::string name = with_slashes(std::string(text));
-  const fs::path own = table.parent_path();
-  std::vector<fs::path> folders = {own};
-  for (const std::string& folder : list_folder(own.empty() ? "." : own.string()).folders)
-    folders.push_back(own / folder);
-  std::error_code none;
-  for (const std::string_view ending : kEndings) {
+std::optional<ImageColumn> file_named(const std::vector<std::string>& folders,
+                                      std::string_view text, bool endings) {
+  constexpr const char* kEndings[] = {"",      ".jpg",  ".jpeg", ".png",  ".JPG", ".JPEG",
+                                      ".PNG",  ".tif",  ".tiff", ".webp", ".bmp", ".TIF",
+                                      ".TIFF", ".WEBP", ".BMP",  ".ppm",  ".pgm"};
+  for (const std::string ending : kEndings) {
     if (!ending.empty() && !endings) break;
-    for (const fs::path& folder : folders) {
-      const fs::path file = folder / (name + std::string(ending));
-      if (is_image_ending(file.extension().string()) && fs::is_regular_file(file, none))
-        return ImageColumn{
-            .folder = folder.string(), .ending = std::string(ending), .exists = true};
-    }
+    for (const std::string& folder : folders)
+      if (is_file(folder, text, ending))
+        return ImageColumn{.folder = folder, .ending = ending, .exists = true};
   }
   return {};
 }
@@ -76,20 +87,26 @@ bool names_images(const ColumnProfile& column) {
 std::optional<ImageColumn> find_image_column(const ScannedColumns& t, const CsvFormat& format,
                                              const std::string& path) {
   constexpr size_t kIds = 4;  // names without endings are in one of the first columns
-  const std::vector<std::string> reasons = reasons_left_out(t);
+  constexpr int kLines = 3;   // so many lines name files
+  const std::vector<std::string> reasons = reasons_left_out(t), folders = folders_beside(path);
   std::optional<ImageColumn> out;
+  int lines = 0;
   scan_csv(path, format, [&](const CsvLine& line) {
     if (line.header) return true;
-    for (size_t i = 0; i < line.fields.size() && !out; ++i) {
+    if (out && !is_file(out->folder, line.fields[out->column].text, out->ending)) {
+      out.reset();
+      return false;
+    }
+    for (size_t i = 0; i < line.fields.size() && lines == 0 && !out; ++i) {
+      const CsvField& f = line.fields[i];
       const bool id = i < kIds && !reasons[i].empty();
       if (!id && !names_images(t.profiles[i])) continue;
-      out = file_named(path, line.fields[i].text, id);
+      out = file_named(folders, f.text, id);
       if (!out) continue;
       out->column = i;
-      out->first =
-          fmt::format("'{:.20}' on line {}", one_line(line.fields[i].text), line.fields[i].line);
+      out->first = fmt::format("'{:.20}' on line {}", one_line(f.text), f.line);
     }
-    return false;
+    return out.has_value() && ++lines < kLines;
   });
   if (out) return out;
   const auto named = std::ranges::find_if(t.profiles, names_images);

@@ -22,7 +22,7 @@ struct ImageColumn {
   bool exists = false;  // the first file
 };
 
-// The column whose first field is the name of a file, with or without its ending, in the table's
+// The column whose first fields are names of files, with or without their ending, in the table's
 // folder or in one beside it; else the first column whose texts end as images do.
 std::optional<ImageColumn> find_image_column(const ScannedColumns& t, const CsvFormat& format,
                                              const std::string& path);

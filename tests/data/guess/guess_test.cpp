@@ -694,6 +694,12 @@ TEST_CASE("a table of image names is refused with a command that sorts the image
       notes(guess_data({.path = folder.file("mixed.csv"), .exclude = "file"}), "inputs: 1 column"));
   CHECK(has(data_error([&] { guess_data({.path = folder.file("mixed.csv"), .exclude = "size"}); }),
             "copy the images there by python3"));
+  // One picture beside a table is not named by its ids.
+  const Folder plots;
+  plots.write("0.png", image);
+  std::string numbered = "id,size,label\n";
+  for (int i = 0; i < 12; ++i) numbered += fmt::format("{},{}.5,{}\n", i, i % 5, i % 2);
+  CHECK(notes(guess_data({.path = plots.write("t.csv", numbered)}), "inputs: 1 column"));
   std::string elsewhere = "file,size,label\n";
   for (int i = 0; i < 12; ++i) elsewhere += fmt::format("far/{}.png,{}.5,{}\n", i, i % 5, i % 2);
   CHECK(
