@@ -142,7 +142,7 @@ class GpuTraffic {
     const Program& p = mine ? *mine : s_.model.programs.begin()->second;
     for (const Instruction& i : p.part(step.part)) {
       const GraphNode& n = p.graph.nodes[i.node];
-      if (n.op->name != "all_reduce") continue;
+      if (!n.op->is(Trait::over_shards)) continue;
       if (s_.plan.stages.empty() || n.stage == step.stage)
         out += ring(p.graph[n.out[0]].desc.bytes(), 2);
     }
