@@ -57,7 +57,8 @@ class ShapeFuzzer {
     }
     // Indices of adaptive max pooling are those of pixels.
     if (const auto* resize = std::any_cast<Resize>(&s.query.attrs); resize && s.ranges.size() > 1)
-      s.ranges[1].high = static_cast<double>(resize->extents[0] * resize->extents[1]);
+      s.ranges[1].high =
+          static_cast<double>(resize->extents[0] * resize->extents[1] * resize->extents[2]);
     try {
       s.query.out = op(s.query.op).infer(s.query.in, s.query.attrs);
     } catch (const Error&) {

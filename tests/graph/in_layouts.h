@@ -15,7 +15,7 @@ inline KernelQuery in_layouts(KernelQuery q) {
   for (size_t i = 0; i < q.in.size() + q.out.size(); ++i) {
     TensorDesc& d = i < q.in.size() ? q.in[i] : q.out[i - q.in.size()];
     const bool image =
-        type.layouts == Layouts::images && (d.shape.rank() == 3 || d.shape.rank() == 4);
+        type.layouts == Layouts::images && d.shape.rank() >= 3 && d.shape.rank() <= 5;
     d.layout = std::cmp_equal(i, type.weight.index) ? Layout::transposed
                : image                              ? Layout::channels_last
                                                     : Layout::plain;

@@ -99,6 +99,8 @@ Sources product(const Sources& depth, const Sources& height) {
 }
 
 std::string refuses_resize(const KernelQuery& q) {
+  if (q.op.starts_with("upsample_bicubic") && q.in[0].shape.rank() == 5)
+    return "it sums at most 4 rows";
   for (const TensorDesc* d : {&q.in[0], &q.out[0]}) {
     if (std::string reason = not_f32(*d); !reason.empty()) return reason;
     if (!same_order(d->shape, d->layout, Layout::channels_last))

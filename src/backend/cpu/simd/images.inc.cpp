@@ -35,7 +35,7 @@ void transpose_halves(const uint16_t* x, uint16_t* y, size_t rows, size_t column
 template <class F>
 DPT_SIMD void each_place(const PoolArgs& a, size_t i, size_t j, F f) {
   for (size_t r = a.begin[i]; r < a.begin[i + 1]; ++r)
-    for (int32_t w = a.first[j]; w < a.last[j]; w += a.step) f(a.row[r] + static_cast<size_t>(w));
+    for (int64_t w = a.first[j]; w < a.last[j]; w += a.step) f(a.row[r] + static_cast<size_t>(w));
 }
 
 // The position of the first element of the window of row i and column j; 0 if it has none.

@@ -51,6 +51,10 @@ struct Axis {
     const int64_t missing = begin < 0 ? (-begin + dilation - 1) / dilation : 0;
     return {begin + missing * dilation, least(begin + dilation * (kernel - 1) + 1, in)};
   }
+  // From the beginning of the window; 32 bits, since 64 are divided by calls.
+  DPT_HOST_DEVICE int32_t distance(int64_t window, int64_t i) const {
+    return static_cast<int32_t>(i + before - window * stride);
+  }
   // The windows that may contain element i. With dilation some of them do not: see has().
   DPT_HOST_DEVICE Range windows(int64_t i) const {
     if (adaptive) return {i * out / in, least(out, ((i + 1) * out + in - 1) / in)};
@@ -58,11 +62,11 @@ struct Axis {
     return {from > 0 ? (from + stride - 1) / stride : 0, least(out, (i + before) / stride + 1)};
   }
   DPT_HOST_DEVICE bool has(int64_t window, int64_t i) const {
-    return adaptive || (i + before - window * stride) % dilation == 0;
+    return adaptive || distance(window, i) % static_cast<int32_t>(dilation) == 0;
   }
   // Index of element i in the window, including padding.
   DPT_HOST_DEVICE int64_t index_of(int64_t window, int64_t i) const {
-    return (i + before - window * stride) / dilation;
+    return distance(window, i) / static_cast<int32_t>(dilation);
   }
   DPT_HOST_DEVICE int64_t with_padding(int64_t window) const {
     const int64_t begin = window * stride - before;
@@ -73,6 +77,10 @@ struct Axis {
 struct Windows {
   ImageShape x, y;
   Axis planes, rows, columns;
+  // Whether there is one plane and one window of it, as for images.
+  DPT_HOST_DEVICE bool flat() const {
+    return x.d == 1 && y.d == 1 && planes.kernel == 1 && planes.before == 0;
+  }
   // Index of the element (d, h, w): in its channel, or as a byte in the window `of`.
   DPT_HOST_DEVICE void index_of(int32_t& out, const Position& /*of*/, int64_t d, int64_t h,
                                 int64_t w) const {
@@ -80,7 +88,7 @@ struct Windows {
   }
   DPT_HOST_DEVICE void index_of(uint8_t& out, const Position& of, int64_t d, int64_t h,
                                 int64_t w) const {
-    const int64_t plane = x.d == 1 ? 0 : planes.index_of(of.d, d);
+    const int64_t plane = flat() ? 0 : planes.index_of(of.d, d);
     out = static_cast<uint8_t>((plane * rows.kernel + rows.index_of(of.h, h)) * columns.kernel +
                                columns.index_of(of.w, w));
   }
@@ -97,11 +105,11 @@ struct Windows {
   template <class F>
   DPT_HOST_DEVICE void each_window(const Position& p, F f) const {
     const Range of_rows = rows.windows(p.h), of_columns = columns.windows(p.w);
-    const Range of_planes = x.d == 1 ? Range{0, y.d} : planes.windows(p.d);
+    const Range of_planes = flat() ? Range{0, 1} : planes.windows(p.d);
     for (int64_t d = of_planes.first; d < of_planes.last; ++d)
       for (int64_t h = of_rows.first; h < of_rows.last; ++h)
         for (int64_t w = of_columns.first; w < of_columns.last; ++w)
-          if ((x.d == 1 || planes.has(d, p.d)) && rows.has(h, p.h) && columns.has(w, p.w))
+          if ((flat() || planes.has(d, p.d)) && rows.has(h, p.h) && columns.has(w, p.w))
             f(Position{p.n, p.c, d, h, w});
   }
 };

@@ -110,7 +110,8 @@ class Interpolation {
   }
 
   static double products(std::span<const TensorDesc>, std::span<const TensorDesc> out) {
-    return 2 * kTaps * kTaps * static_cast<double>(out[0].shape.elements());
+    const int taps = out[0].shape.rank() == 5 ? kTaps * kTaps * kTaps : kTaps * kTaps;
+    return 2 * taps * static_cast<double>(out[0].shape.elements());
   }
 };
 
