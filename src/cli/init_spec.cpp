@@ -441,7 +441,8 @@ std::string why_not(const Dataset& d) {
            "y.ravel())";
   const std::span<const int32_t> all = values_of<int32_t>(d.targets);
   if (target.rank() == 1 && marks_one(all, target[0]))
-    return both + ": each marks one class; save the classes: numpy.save(\"y.npy\", y.argmax(1))";
+    return both +
+           ": the targets are one-hot; save class numbers: numpy.save(\"y.npy\", y.argmax(1))";
   if (target.rank() == 1 && std::ranges::all_of(all, [](int32_t t) { return t == 0 || t == 1; }))
     return both +
            ": if each is a label that a sample may have, save them as float32: "

@@ -139,8 +139,8 @@ std::string resolved_spec(const Session& session, Node tree, const std::optional
   return to_yaml(tree);
 }
 
-// What the run was fitted to whose weights this one starts from, if it reads the same columns of a
-// table; empty: another one.
+// The sample form of the run that wrote the initial weights. Empty unless both runs read the same
+// table columns.
 std::optional<SampleForm> form_of_weights(const Spec& spec, const Dataset& train) {
   if (spec.initial_weights.empty() || spec.partial_weights) return {};
   std::optional<SampleForm> form = form_of_run(spec.initial_weights);
@@ -162,7 +162,7 @@ std::unique_ptr<const Session> open_training(const LoadedSpec& loaded, SessionQu
     const auto trained = form_of_weights(loaded.spec, session->data.train);
     if (!trained || same_fit(*trained, form_of(session->data.train))) return session;
     if (!world || world->rank == 0)
-      print_note("the table is read with the means and categories of the run of {}\n",
+      print_note("the table is read with the means and categories of the run that wrote {}\n",
                  loaded.spec.initial_weights);
     session.reset();
     query.fitted = &*trained;

@@ -132,8 +132,8 @@ class ModelText {
     const std::string& name = items[i].name;
     if (std::ranges::find(kMembers, name) != std::end(kMembers))
       fail(Fault::spec,
-           "a layer is named '{0}', as a member of torch.nn.Module, so PyTorch has no module of "
-           "this name; export with another, such as `name: {0}_layer`",
+           "PyTorch cannot have a layer named '{0}', because its modules have a member of this "
+           "name; rename the layer, for example `name: {0}_layer`",
            name);
     return name.empty() ? std::to_string(i) : name;
   }

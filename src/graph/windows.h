@@ -20,8 +20,8 @@ struct Span1 {
   int64_t elements() const { return std::max<int64_t>(0, last - first); }
 };
 
-// The extents of [N, C, ...]: those behind the last two of rank 5, and 1 where a lower rank has
-// none. Other ranks have all elements of a channel as their width.
+// {depth, height, width} of [N, C, ...] for ranks 3 to 5; missing dimensions are 1. For other
+// ranks, the width is the number of elements of a channel.
 inline Extents extents_of(const Shape& s) {
   if (s.rank() == 5) return {s[2], s[3], s[4]};
   if (s.rank() == 4) return {1, s[2], s[3]};

@@ -51,8 +51,9 @@ constexpr std::string_view kClassWeights =
     "set `weight` of the loss, a number for each class, `pos_weight` for labels, or "
     "`sampler: weighted` of `data`, which draws all classes equally often";
 constexpr std::string_view kSampleWeights =
-    "samples have no weights: repeat the lines of a table as often as they count, or weigh classes "
-    "by `weight` of the loss";
+    "sample weights are not supported: repeat each line of the table in proportion to its weight, "
+    "or "
+    "set class weights with `weight` of the loss";
 constexpr std::string_view kExposure =
     "there is no offset of the output: divide the targets by the exposure, or take its logarithm "
     "as an input";
@@ -161,7 +162,8 @@ constexpr Advice kAdvice[] = {
     {"embeddim", kInferred},
     {"inplace", "memory is planned for the whole graph, so delete this key"},
     {"findunusedparameters", "every parameter of a spec is used, so delete this key"},
-    {"sequential", "the list of `model` is one; name a list of layers in `blocks` to repeat it"},
+    {"sequential",
+     "`model` is a sequential list of layers; to repeat a list of layers, name it in `blocks`"},
     {"bf16mixed", kPrecision},
     {"16mixed", kPrecision},
     {"gradientclipval", "set `clip_grad_norm: 1` or `clip_grad_value: 1`"},

@@ -119,9 +119,9 @@ TEST_CASE("weights of a run on a table are trained on by that run's means and ca
                {"t.yaml", "data.validation=none", "epochs=1", "optimizer.adam.lr=0",
                 "initial_weights={file: runs/t/1/model.safetensors, partial: " + more + "}"});
   };
-  CHECK_MESSAGE(
-      has(begun("false").err, "the table is read with the means and categories of the run of "),
-      "no note");
+  CHECK_MESSAGE(has(begun("false").err,
+                    "the table is read with the means and categories of the run that wrote "),
+                "no note");
   CHECK(fit_in(folder, "runs/t/2") == fit_in(folder, "runs/t/1"));
   CHECK_FALSE(has(begun("true").err, "the table is read with"));
   CHECK(fit_in(folder, "runs/t/3") != fit_in(folder, "runs/t/1"));

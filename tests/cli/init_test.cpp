@@ -191,7 +191,7 @@ TEST_CASE("init: targets of 1 and -1, and label sequences") {
             "numpy.save(\"y.npy\", y.astype(\"float32\"))"));
   folder.write("l/y.npy", npy("<i8", "(4, 2)", std::vector<int64_t>{0, 1, 1, 0, 1, 0, 0, 1}));
   CHECK(has(refusal("l"),
-            "each marks one class; save the classes: numpy.save(\"y.npy\", y.argmax(1))"));
+            "the targets are one-hot; save class numbers: numpy.save(\"y.npy\", y.argmax(1))"));
   folder.write("l/y.npy", npy("<i8", "(4, 2)", std::vector<int64_t>{0, 1, 1, 1, 0, 0, 9, 0}));
   CHECK(has(refusal("l"), "save values as float32: numpy.save("));
   CHECK_FALSE(has(refusal("l"), "ctc_loss"));

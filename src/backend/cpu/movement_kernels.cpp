@@ -17,14 +17,14 @@ struct Shared {
   int64_t count, first_in_x, first_in_y, step_in_x, step_in_y;
 };
 
-// Whether `inner` is whole and adjacent elements of `outer` follow each other.
+// Whether `outer` and `inner` are contiguous, so that they can be merged.
 bool continues(const Shared& outer, const Shared& inner) {
   return inner.first_in_x == 0 && inner.first_in_y == 0 &&
          outer.step_in_x == inner.count * inner.step_in_x &&
          outer.step_in_y == inner.count * inner.step_in_y;
 }
 
-// In the order of y, with one dimension for those whose elements follow each other.
+// Sorts dimensions by y's strides and merges contiguous ones.
 std::vector<Shared> in_order(std::vector<Shared> dims) {
   std::ranges::stable_sort(dims, std::greater(), &Shared::step_in_y);
   std::vector<Shared> out;

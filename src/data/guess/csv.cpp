@@ -52,7 +52,8 @@ void check_target(const ScannedColumns& t, const ColumnProfile& target, const st
              ? "is empty"
              : fmt::format("has '{}', which stands for a missing value,", target.missing_text()),
          target.missing() > 1 ? " and on " + counted(target.missing() - 1, "other") : "",
-         target.missing_text().empty() ? "" : ", take it as a class with --missing class", other);
+         target.missing_text().empty() ? "" : ", treat this text as a class with --missing class",
+         other);
   if (target.kind() == Kind::broken)
     fail(Fault::data, "{}: the target column '{}' {}; {}, {}", path, target.name(),
          target.why_broken(), t.advice(target, target.correction()), other);
@@ -278,9 +279,9 @@ void refuse_images(const ScannedColumns& t, const CsvFormat& format, const std::
     } else if (reasons[i].empty()) {
       if (!image->exists || t.is_target(image->column)) return;
       fail(Fault::data,
-           "{}, which a table does not read; to train on the images, name all columns to predict "
-           "with --target a,b and others with --exclude; to train on the other columns, leave this "
-           "one out with --exclude {}",
+           "{}, which a CSV data set cannot load; to train on the images, name the target columns "
+           "with --target a,b and leave out all other columns with --exclude; to train without the "
+           "images, use --exclude {}",
            what, t.head.reference(image->column));
     }
   }

@@ -151,7 +151,7 @@ std::string why_left_out(const ScannedColumns& t, const ColumnProfile& c, bool r
   if (c.different() == 1) return same_value(c);
   if (c.different() <= ColumnProfile::kFew && c.different() * 2 <= c.rows()) return "";
   if (names_images(c))
-    return fmt::format("it holds names of images, such as {}, which a table does not read",
+    return fmt::format("it holds names of images, such as {}, which a CSV data set cannot load",
                        c.first_word());
   return fmt::format("its {} different texts, such as {}, are too many for categories",
                      c.words().size() <= ColumnProfile::kMostWords

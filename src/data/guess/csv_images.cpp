@@ -44,8 +44,8 @@ std::vector<std::string> folders_beside(const fs::path& table) {
   return out;
 }
 
-// Where a file of this name lies, and what the name lacks; none: nowhere. endings: the name may
-// lack one.
+// Finds the image that a field names: its folder, and the ending that the field omits. Returns
+// nothing if no such file exists. endings: whether the field may omit the ending.
 std::optional<ImageColumn> file_named(const std::vector<std::string>& folders,
                                       std::string_view text, bool endings) {
   constexpr const char* kEndings[] = {"",      ".jpg",  ".jpeg", ".png",  ".JPG", ".JPEG",
@@ -136,8 +136,8 @@ std::string image_table_remedy(const ImageTable& table) {
         "[os.path.join({3}, r[{4}].replace(\"/\", \"{5}\"))]]",
         file, name, rows, python(out), table.targets[0], for_slash(table.class_names));
     return fmt::format(
-        "dptrain reads classes from folders: copy the images there by python3 -c {}, and then: "
-        "dptrain init {}",
+        "dptrain reads one folder per class: copy the images into such folders with python3 -c {}, "
+        "and then: dptrain init {}",
         quoted(code), out);
   }
   const std::string code = fmt::format(
@@ -147,8 +147,8 @@ std::string image_table_remedy(const ImageTable& table) {
       rows, python((fs::path(out) / "x.npy").string()), file,
       python((fs::path(out) / "y.npy").string()), fmt::join(table.targets, ", "));
   return fmt::format(
-      "for values dptrain reads images from arrays: write these by mkdir {0} && python3 -c {1}, "
-      "and then: dptrain init {0}",
+      "to predict values, dptrain reads images from arrays: write them, resized to 64 x 64, with "
+      "mkdir {0} && python3 -c {1}, and then: dptrain init {0}",
       out, quoted(code));
 }
 

@@ -90,9 +90,10 @@ std::string nested_text(const ImageLayout& layout) {
     if (first.empty()) first = fs::path(layout.train) / name / in.folders[0];
   }
   return fmt::format(
-      "warning: all images lie in folders of the classes, such as {}; if these are the classes, "
-      "name the folder above them, {}, and if they are parts of the data, put the classes into "
-      "folders train and test",
+      "warning: all images lie in subfolders of the class folders, such as {}; if the subfolders "
+      "are "
+      "the classes, run init on the folder above them, {}; if they are splits of the data, arrange "
+      "the images as train/CLASS and test/CLASS",
       first.string(), first.parent_path().string());
 }
 

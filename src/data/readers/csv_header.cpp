@@ -136,8 +136,7 @@ class FirstLines {
            c.first.find_first_of("xX;|\t") == std::string::npos;  // 0x10; another delimiter
   }
 
-  // Whether the line is the first one again and has a text above numbers, as where tables were
-  // joined.
+  // Whether the line repeats the first line, and that line is a header: text above numbers.
   bool repeats_names(std::span<const CsvField> fields) const {
     return std::ranges::any_of(columns_, &Column::above_numbers) &&
            std::ranges::equal(fields, columns_, {}, &CsvField::text, &Column::first);
@@ -301,7 +300,7 @@ void refuse_repeated_header(const std::string& path, size_t line, std::span<cons
                             std::span<const std::string> names) {
   if (std::ranges::equal(fields, names, {}, &CsvField::text))
     fail(Fault::data,
-         "{}:{}:1: this line repeats the names of the columns, as where tables are joined; delete "
+         "{}:{}:1: this line repeats the column names, which happens when files are joined; delete "
          "it",
          path, line);
 }

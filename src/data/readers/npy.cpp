@@ -165,8 +165,8 @@ const ElementType& type_of(const Header& h, const std::string& path) {
       "{} holds elements of type '{:.40}', but only f2, f4, f8, i1, i2, i4, i8, u1, u2, u4, u8 and "
       "b1 can be read. Save it again as one of these types, for example {}",
       path, h.type,
-      texts     ? "texts as classes 0, 1, ... with numpy.unique(a, return_inverse=True)[1]"
-      : complex ? "real and imaginary parts with numpy.stack([a.real, a.imag], 1)"
+      texts     ? "by replacing texts with class numbers: numpy.unique(a, return_inverse=True)[1]"
+      : complex ? "by splitting real and imaginary parts: numpy.stack([a.real, a.imag], 1)"
                 : "with a.astype('float32')");
 }
 

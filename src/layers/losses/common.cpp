@@ -42,7 +42,9 @@ std::string store_integers(int64_t classes) {
 // A likely fix for targets of shape t; may be empty.
 std::string_view remedy(const Shape& y, const Shape& t, int dim) {
   if (t.rank() == 2 && t[1] == 1 && y.rank() == 2) return "; save them as y.ravel()";
-  if (t == y) return "; if each marks one class, save y.argmax(1)";
+  if (t == y)
+    return dim == 1 ? "; if they are one-hot, save y.argmax(1)"
+                    : "; if they are one-hot, save y.argmax(-1)";
   if (t.rank() == 1 && y.rank() > 2) return "; is a flatten missing before the first linear?";
   if (dim == 1 && y.rank() > 2 && without(y, y.rank() - 1) == t)
     return "; write class_dim: -1 if the last dimension has the scores";

@@ -139,7 +139,7 @@ TEST_CASE("names of columns that are repeated between samples are named") {
   const std::string part =
       table("a,y\n", 8, [](int i) { return fmt::format("{}.5,{}", i, i % 2); });
   CHECK(has(why_not(part + part),
-            "t.csv:10:1: this line repeats the names of the columns, as where tables are joined; "
+            "t.csv:10:1: this line repeats the column names, which happens when files are joined; "
             "delete it"));
 }
 
@@ -569,8 +569,9 @@ TEST_CASE("classes whose images lie in folders only are doubted" * doctest::skip
                            "plants/pear/rust/1.png", "some/a/1.png", "some/b/x/1.png"})
     folder.write(name, image);
   CHECK(notes(guess_data({.path = folder.file("plants")}),
-              "warning: all images lie in folders of the classes, such as " +
-                  folder.file("plants/apple/rot") + "; if these are the classes, name"));
+              "warning: all images lie in subfolders of the class folders, such as " +
+                  folder.file("plants/apple/rot") +
+                  "; if the subfolders are the classes, run init on "));
   CHECK_FALSE(notes(guess_data({.path = folder.file("some")}), "all images lie"));
 }
 
@@ -655,9 +656,10 @@ TEST_CASE("a table of image names is refused with a command that sorts the image
     return guess_data({.path = refusal.substr(refusal.rfind(' ') + 1)});
   };
   const std::string refusal = why("labels.csv", classes);
-  CHECK(has(refusal,
-            "labels.csv: column 'file' holds names of images, such as '0.png' on line 2; "
-            "dptrain reads classes from folders: copy the images there by python3 -c '"));
+  CHECK(has(
+      refusal,
+      "labels.csv: column 'file' holds names of images, such as '0.png' on line 2; "
+      "dptrain reads one folder per class: copy the images into such folders with python3 -c '"));
   CHECK(refusal.ends_with(folder.file("labels_images")));
   // Files of one name in several folders, classes with slashes, ids without endings, and
   // backslashes.
@@ -682,18 +684,20 @@ TEST_CASE("a table of image names is refused with a command that sorts the image
       CHECK(g.train.size() == 12);
     }
   }
-  CHECK(has(why("ages.csv", ages), "for values dptrain reads images from arrays: write these by"));
+  CHECK(has(why("ages.csv", ages),
+            "to predict values, dptrain reads images from arrays: write them"));
   CHECK(has(why("turned.csv", "label,file\ncat,0.png\ndog,1.png\ncat,2.png\ndog,3.png\n"),
             "os.path.join(\"" + folder.file("turned_images") + "\", r[0].replace("));
-  CHECK(has(why("mixed.csv", mixed),
-            "mixed.csv: column 'file' holds names of images, such as '0.png' on line 2, which a "
-            "table does not read; to train on the images, name all columns to predict with "
-            "--target a,b and others with --exclude; to train on the other columns, leave this one "
-            "out with --exclude file"));
+  CHECK(
+      has(why("mixed.csv", mixed),
+          "mixed.csv: column 'file' holds names of images, such as '0.png' on line 2, which a CSV "
+          "data set cannot load; to train on the images, name the target columns with --target "
+          "a,b and leave out all other columns with --exclude; to train without the images, use "
+          "--exclude file"));
   CHECK(
       notes(guess_data({.path = folder.file("mixed.csv"), .exclude = "file"}), "inputs: 1 column"));
   CHECK(has(data_error([&] { guess_data({.path = folder.file("mixed.csv"), .exclude = "size"}); }),
-            "copy the images there by python3"));
+            "copy the images into such folders with python3"));
   // One picture beside a table is not named by its ids.
   const Folder plots;
   plots.write("0.png", image);

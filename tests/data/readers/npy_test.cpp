@@ -147,7 +147,7 @@ TEST_CASE("what can't be read says what to do") {
       has(why_not(npy(described(">c8", "(1,)"), "abcdefgh")), "numpy.stack([a.real, a.imag], 1)"));
   CHECK(has(why_not(npy(described("<i3", "(1,)"), "abc")), "elements of type '<i3'"));
   CHECK(has(why_not(npy(described("<U3", "(1,)"), "abcd")),
-            "texts as classes 0, 1, ... with numpy.unique(a, return_inverse=True)[1]"));
+            "by replacing texts with class numbers: numpy.unique(a, return_inverse=True)[1]"));
   CHECK(has(why_not(npy(described("<i3", "(1,)"), "abc")), "with a.astype('float32')"));
   CHECK(has(why_not("PK\x03\x04 and so on"), "NPZ archive"));
   CHECK(has(

@@ -19,9 +19,9 @@ DPT_SIMD float total_weight(const ClassLossArgs& a) {
   return a.weight == nullptr ? static_cast<float>(a.c) : plain_sum(a.weight, a.c);
 }
 
-// Of a class y, whose score is `score` below the largest: (1 - e) w[y] (log sum - score) + e / C (W
-// log sum - below), with e the label smoothing, W the sum of w, and `below` that of w times the
-// distance of each score.
+// The term of class y, whose score is `score` below the largest: (1 - e) w[y] (log sum - score) + e
+// / C (W log sum - below), with e the label smoothing, W the sum of w, and `below` that of w times
+// the distance of each score.
 DPT_SIMD float class_term(const ClassLossArgs& a, int32_t y, float score, float log_sum,
                           float all_weights, float below) {
   const float even = a.smoothing / static_cast<float>(a.c),

@@ -25,7 +25,7 @@ struct CtcRows {
   const int32_t* label;  // [states], in the order of the direction
   const float* skip;     // ctc_row(states): 0 where a state follows the one two before it, or -inf
   float* rows;           // [times, ctc_row(states)], in the order of the direction
-  double* offset;        // [times]: a row's logarithms are less by this
+  double* offset;        // [times]: what was subtracted from each row's logarithms
 };
 
 struct CtcKernels {

@@ -28,7 +28,7 @@ struct ResizeArgs {
 
 struct ResizeKernels {
   void (*forward)(const float* x, float* y, const ResizeArgs& args);
-  // Adds to dx what `forward` makes of it. REQUIRES: dx is 0 at first.
+  // dx += the gradient of `forward` for dy. REQUIRES: dx is 0 on entry.
   void (*gradient)(const float* dy, float* dx, const ResizeArgs& args);
 };
 

@@ -1,4 +1,4 @@
-// Images whose elements are copies of others, which each extent finds by itself.
+// Copies between images; the source index is looked up separately along each axis.
 #pragma once
 
 #include <array>
