@@ -66,6 +66,7 @@ Samples avg_pool() {
   add({2, 3, 9},
       {{.kernel = {1, 1, 2}, .stride = {1, 1, 2}, .before = {0, 0, 1}, .behind = {0, 0, 1}}});
   add({2, 17, 4, 3, 5}, {{.kernel = {2, 3, 2}, .stride = {2, 1, 2}}});
+  add({2, 3, 1, 4, 4}, {{.kernel = {3, 1, 1}, .before = {1, 0, 0}, .behind = {1, 0, 0}}});
   const Window volume{
       .kernel = {3, 2, 3}, .stride = {2, 1, 2}, .before = {1, 1, 1}, .behind = {1, 1, 1}};
   for (const bool padding : {false, true})
