@@ -36,7 +36,20 @@ std::string refuses(const KernelQuery& q, DType type) {
 }
 
 std::string refuses_halves(const KernelQuery& q) { return refuses(q, DType::f32); }
+// Whether some window lies wholly in the padding, as one with a large dilation may.
+bool has_empty_window(const Pool& s, const Extents& in, const Extents& out) {
+  for (size_t i = 0; i < 3; ++i)
+    for (int64_t place = 0; place < out[i]; ++place)
+      if (inside(s.window, i, place, in[i]).elements() == 0) return true;
+  return false;
+}
+
 std::string refuses_max(const KernelQuery& q) {
+  const bool gradient = op(q.op).is(Trait::backward);
+  const Extents in = extents_of((gradient ? q.out[0] : q.in[0]).shape),
+                out = extents_of((gradient ? q.in[0] : q.out[0]).shape);
+  if (has_empty_window(std::any_cast<const Pool&>(q.attrs), in, out))
+    return "a window has no element";
   return refuses(q, q.in[0].dtype == DType::bf16 ? DType::bf16 : DType::f32);
 }
 
