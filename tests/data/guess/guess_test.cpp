@@ -148,10 +148,11 @@ TEST_CASE("a class that is called None is taken as one on request, and two numbe
       "t.csv", table("a,sleep\n", 12, [](int i) {
         return fmt::format("{}.5,{}", i % 5, i % 3 == 0 ? "None" : i % 3 == 1 ? "Apnea" : "NA");
       }));
-  CHECK(has(data_error([&] { guess_data({.path = path}); }),
-            "the target column 'sleep' has 'None', which stands for a missing value, on this line "
-            "and on 7 others; leave such lines out with --missing drop, take it as a class with "
-            "--missing class, or choose another column with --target"));
+  CHECK(has(
+      data_error([&] { guess_data({.path = path}); }),
+      "the target column 'sleep' has 'None', which stands for a missing value, on this line "
+      "and on 7 others; leave such lines out with --missing drop, treat this text as a class with "
+      "--missing class, or choose another column with --target"));
   const DataGuess g = guess_data({.path = path, .missing_is_class = true});
   CHECK(g.class_names == std::vector<std::string>{"Apnea", "NA", "None"});
   CHECK(g.train.size() == 12);
