@@ -83,7 +83,6 @@ elif $sanitize; then
   options=("${short[@]}" "-Db_sanitize=address,undefined" -Db_lundef=false -Doptimization=0 -Dfolder_units=all)
   # Sanitizers make gcc warn of what is not there.
   if [ "$compiler" = clang ]; then options+=(-Dwerror=true); fi
-  targets+=(src/libheaders_alone.a)
 elif [ "$compiler" = clang ]; then
   build=build-test/clang targets+=(src/libheaders_alone.a)
   options=("${short[@]}" -Dwerror=true -Doptimization=1 -Db_pch=false)
