@@ -101,14 +101,20 @@ void print_result(const TrainArguments& given, const std::vector<std::string>& n
     print_stdout("{}", printed_line(names, folder));
 }
 
+// The sample form of the run on a table that wrote the initial weights; empty: another one.
+std::optional<SampleForm> form_of_weights(const Spec& spec) {
+  if (spec.initial_weights.empty() || spec.partial_weights) return {};
+  std::optional<SampleForm> form = form_of_run(spec.initial_weights);
+  return form && !form->columns.encodings.empty() ? form : std::nullopt;
+}
+
 // What the hosts of a run must have in common. Their files may be in different folders.
 HostIdentity identity_of(const LoadedSpec& loaded, const std::string& resume) {
   Node tree = loaded.tree;
   clear_paths(tree, registries());
   erase_key(tree, "out");  // host 0 writes
   // The weights' run decides how a table is read.
-  const std::optional<SampleForm> fitted =
-      loaded.spec.initial_weights.empty() ? std::nullopt : form_of_run(loaded.spec.initial_weights);
+  const std::optional<SampleForm> fitted = form_of_weights(loaded.spec);
   return {.version = version(),
           .spec = Sha256()
                       .update(to_yaml(tree))
@@ -139,15 +145,6 @@ std::string resolved_spec(const Session& session, Node tree, const std::optional
   return to_yaml(tree);
 }
 
-// The sample form of the run that wrote the initial weights. Empty unless both runs read the same
-// table columns.
-std::optional<SampleForm> form_of_weights(const Spec& spec, const Dataset& train) {
-  if (spec.initial_weights.empty() || spec.partial_weights) return {};
-  std::optional<SampleForm> form = form_of_run(spec.initial_weights);
-  const bool table = form && !form->columns.encodings.empty();
-  return table && same_columns(*form, form_of(train)) ? form : std::nullopt;
-}
-
 // A resumed run reads its data by what it was fitted to, so that its weights fit whatever the files
 // hold now; so does one that starts from the weights of a run on a table. `--resume auto` may start
 // a new run instead, which is fitted anew.
@@ -159,8 +156,10 @@ std::unique_ptr<const Session> open_training(const LoadedSpec& loaded, SessionQu
   if (form && resume != "auto") query.fitted = &*form;
   std::unique_ptr<const Session> session = open_session(loaded, query);
   if (!form) {
-    const auto trained = form_of_weights(loaded.spec, session->data.train);
-    if (!trained || same_fit(*trained, form_of(session->data.train))) return session;
+    const auto trained = form_of_weights(loaded.spec);
+    if (!trained) return session;
+    const SampleForm own = form_of(session->data.train);
+    if (!same_columns(*trained, own) || same_fit(*trained, own)) return session;
     if (!world || world->rank == 0)
       print_note("the table is read with the means and categories of the run that wrote {}\n",
                  loaded.spec.initial_weights);
