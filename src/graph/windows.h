@@ -93,6 +93,18 @@ inline int64_t divisor_of(const Pool& s, const Extents& place, const Extents& in
   return out;
 }
 
+// For each of `out` elements along extent `axis` of the padded x, the index of the element of x
+// that it copies.
+inline std::vector<int64_t> pad_sources(const Shape& x, int64_t out, const Pad& pad, size_t axis) {
+  const int64_t in = extents_of(x)[axis];
+  const int dim = x.rank() - 3 + static_cast<int>(axis);
+  const int64_t before = dim < 2 ? 0 : pad.before[static_cast<size_t>(dim)];
+  std::vector<int64_t> from;
+  for (int64_t i = 0; i < out; ++i)
+    from.push_back(formula::pad_source(static_cast<formula::PadFrom>(pad.mode), i - before, in));
+  return from;
+}
+
 // For each of `out` elements along extent `axis`, the index of the nearest among `in`.
 inline std::vector<int64_t> nearest_sources(int64_t in, int64_t out, const Resize& s, size_t axis) {
   std::vector<int64_t> from;

@@ -55,7 +55,7 @@ class Direction {
   double offset(size_t step) const { return offset_[step]; }
   int32_t label(size_t state) const { return label_[state]; }
   size_t states() const { return states_; }
-  // Of the rows of alpha.
+  // The loss of the sample. REQUIRES: these are the rows of alpha.
   double loss() const {
     const float* const last = row(times_ - 1) + states_ - 1;
     const double before = states_ > 1 ? static_cast<double>(last[-1]) : formula::kNever;

@@ -23,19 +23,8 @@ const ImageKernels& simd() {
   return kernels;
 }
 
-std::string refuses(const KernelQuery& q, DType type) {
-  for (const auto* side : {&q.in, &q.out})
-    for (const TensorDesc& d : *side) {
-      if (d.dtype != DType::i32)
-        if (std::string reason = not_of_type(d, type); !reason.empty()) return reason;
-      if (!same_order(d.shape, d.layout, Layout::channels_last))
-        return "it takes images channels_last";
-      if (d.shape.elements() == 0) return "it takes no empty tensors";
-    }
-  return "";
-}
+std::string refuses_halves(const KernelQuery& q) { return not_images(q, DType::f32); }
 
-std::string refuses_halves(const KernelQuery& q) { return refuses(q, DType::f32); }
 // Whether some window lies wholly in the padding, as one with a large dilation may.
 bool has_empty_window(const Pool& s, const Extents& in, const Extents& out) {
   for (size_t i = 0; i < 3; ++i)
@@ -45,12 +34,10 @@ bool has_empty_window(const Pool& s, const Extents& in, const Extents& out) {
 }
 
 std::string refuses_max(const KernelQuery& q) {
-  const bool gradient = op(q.op).is(Trait::backward);
-  const Extents in = extents_of((gradient ? q.out[0] : q.in[0]).shape),
-                out = extents_of((gradient ? q.in[0] : q.out[0]).shape);
-  if (has_empty_window(std::any_cast<const Pool&>(q.attrs), in, out))
+  const auto [x, y] = forward_shapes(q);
+  if (has_empty_window(std::any_cast<const Pool&>(q.attrs), extents_of(x), extents_of(y)))
     return "a window has no element";
-  return refuses(q, q.in[0].dtype == DType::bf16 ? DType::bf16 : DType::f32);
+  return not_images(q, q.in[0].dtype == DType::bf16 ? DType::bf16 : DType::f32);
 }
 
 // Where the windows of a pooling operator lie in x, and the divisors of their sums.
@@ -158,8 +145,7 @@ EachSample::Run max_pool_of_bf16(const Positions& p, bool gradient) {
 std::unique_ptr<Kernel> prepare_pool(const KernelQuery& q) {
   const bool gradient = op(q.op).is(Trait::backward), adaptive = q.op.starts_with("adaptive_"),
              largest = q.op.find("max_pool") != q.op.npos;
-  const Shape &x = (gradient ? q.out[0] : q.in[0]).shape,
-              &y = (gradient ? q.in[0] : q.out[0]).shape;
+  const auto [x, y] = forward_shapes(q);
   const Positions p = adaptive ? pieces(x, y) : windows(x, y, std::any_cast<const Pool&>(q.attrs));
   EachSample::Run run;
   if (q.in[0].dtype == DType::bf16)

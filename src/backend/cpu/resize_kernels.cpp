@@ -1,5 +1,6 @@
 // The CPU implementations of operators that resize images in channels_last.
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "backend/cpu/kernels.h"
@@ -36,21 +37,22 @@ struct Sources {
   }
 };
 
-// f(i): the one source of position i.
-template <class F>
-Sources one_source(int64_t in, int64_t out, F f) {
-  Sources s{.in = static_cast<size_t>(in), .out = static_cast<size_t>(out), .at = {}, .weight = {}};
-  for (int64_t i = 0; i < out; ++i) s.at.push_back(static_cast<int32_t>(f(i)));
-  s.weight.assign(s.at.size(), 1);
-  return s;
+// at: the one source of each position.
+Sources one_source(int64_t in, const std::vector<int64_t>& at) {
+  return {.in = static_cast<size_t>(in),
+          .out = at.size(),
+          .at = std::vector<int32_t>(at.begin(), at.end()),
+          .weight = std::vector<float>(at.size(), 1)};
 }
 
 template <int kTaps>
 Sources interpolated(int64_t in, int64_t out, double scale, bool align_corners) {
   const auto ratio = formula::linear_ratio<float>(in, out, scale, align_corners);
-  Sources s = one_source(in, 0, [](int64_t i) { return i; });
-  s.out = static_cast<size_t>(out);
-  s.taps = kTaps;
+  Sources s{.in = static_cast<size_t>(in),
+            .out = static_cast<size_t>(out),
+            .taps = kTaps,
+            .at = {},
+            .weight = {}};
   for (int64_t i = 0; i < out; ++i) {
     const auto taps = formula::taps_of<kTaps>(i, in, out, ratio, align_corners);
     for (int k = 0; k < kTaps; ++k) {
@@ -58,30 +60,25 @@ Sources interpolated(int64_t in, int64_t out, double scale, bool align_corners) 
       s.weight.push_back(static_cast<float>(taps.weight[k]));
     }
   }
-  return s.keeps() ? one_source(in, out, [](int64_t i) { return i; }) : s;
+  if (!s.keeps()) return s;
+  std::vector<int64_t> same(static_cast<size_t>(in));
+  std::iota(same.begin(), same.end(), 0);
+  return one_source(in, same);
 }
 
 // Along one extent of x and y.
 Sources sources_of(const KernelQuery& q, const Shape& x, const Shape& y, size_t axis) {
   const int64_t in = extents_of(x)[axis], out = extents_of(y)[axis];
-  if (q.op.starts_with("pad_inside")) {
-    const auto& pad = std::any_cast<const Pad&>(q.attrs);
-    const int dim = x.rank() - 3 + static_cast<int>(axis);
-    const int64_t before = dim < 2 ? 0 : pad.before[static_cast<size_t>(dim)];
-    return one_source(in, out, [&](int64_t i) {
-      return formula::pad_source(static_cast<formula::PadFrom>(pad.mode), i - before, in);
-    });
-  }
+  if (q.op.starts_with("pad_inside"))
+    return one_source(in, pad_sources(x, out, std::any_cast<const Pad&>(q.attrs), axis));
   const auto& resize = std::any_cast<const Resize&>(q.attrs);
-  if (q.op.starts_with("upsample_nearest")) {
-    const std::vector<int64_t> at = nearest_sources(in, out, resize, axis);
-    return one_source(in, out, [&](int64_t i) { return at[static_cast<size_t>(i)]; });
-  }
+  if (q.op.starts_with("upsample_nearest"))
+    return one_source(in, nearest_sources(in, out, resize, axis));
   const auto make = q.op.starts_with("upsample_bilinear") ? interpolated<2> : interpolated<4>;
   return make(in, out, resize.scale[axis], resize.align_corners);
 }
 
-// Of the rows of a volume, which are counted through its depth.
+// The sources of the rows of a volume, which are counted through its depth.
 Sources product(const Sources& depth, const Sources& height) {
   Sources s{.in = depth.in * height.in,
             .out = depth.out * height.out,
@@ -101,19 +98,12 @@ Sources product(const Sources& depth, const Sources& height) {
 std::string refuses_resize(const KernelQuery& q) {
   if (q.op.starts_with("upsample_bicubic") && q.in[0].shape.rank() == 5)
     return "it sums at most 4 rows";
-  for (const TensorDesc* d : {&q.in[0], &q.out[0]}) {
-    if (std::string reason = not_f32(*d); !reason.empty()) return reason;
-    if (!same_order(d->shape, d->layout, Layout::channels_last))
-      return "it takes images channels_last";
-    if (d->shape.elements() == 0) return "it takes no empty tensors";
-  }
-  return "";
+  return not_images(q, DType::f32);
 }
 
 std::unique_ptr<Kernel> prepare_resize(const KernelQuery& q) {
   const bool gradient = op(q.op).is(Trait::backward);
-  const Shape &x = (gradient ? q.out[0] : q.in[0]).shape,
-              &y = (gradient ? q.in[0] : q.out[0]).shape;
+  const auto [x, y] = forward_shapes(q);
   const auto channels = static_cast<size_t>(x[1]), samples = static_cast<size_t>(x[0]);
   const size_t from = elements(q.in[0]) / samples, to = elements(q.out[0]) / samples;
   Sources rows = product(sources_of(q, x, y, 0), sources_of(q, x, y, 1)),

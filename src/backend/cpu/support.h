@@ -11,6 +11,7 @@
 
 #include "backend/cpu/simd/halves.h"
 #include "graph/kernel.h"
+#include "graph/operator.h"
 
 namespace dpt {
 
@@ -45,6 +46,29 @@ inline std::string not_rows_of_channels(const TensorDesc& d, DType type = DType:
   if (d.shape.rank() > 2 && !same_order(d.shape, d.layout, Layout::channels_last))
     return "it takes images channels_last";
   return not_of_type(d, type);
+}
+
+// Why kernels on images refuse these tensors, whose indices are i32; empty: they accept them.
+inline std::string not_images(const KernelQuery& q, DType type) {
+  for (const auto* side : {&q.in, &q.out})
+    for (const TensorDesc& d : *side) {
+      if (d.dtype != DType::i32)
+        if (std::string reason = not_of_type(d, type); !reason.empty()) return reason;
+      if (!same_order(d.shape, d.layout, Layout::channels_last))
+        return "it takes images channels_last";
+      if (d.shape.elements() == 0) return "it takes no empty tensors";
+    }
+  return "";
+}
+
+// The shapes of x and y of an operator y = f(x), also for its gradient, from dy to dx.
+struct ForwardShapes {
+  const Shape &x, &y;
+};
+inline ForwardShapes forward_shapes(const KernelQuery& q) {
+  const bool gradient = op(q.op).is(Trait::backward);
+  const TensorDesc &in = q.in[0], &out = q.out[0];
+  return gradient ? ForwardShapes{out.shape, in.shape} : ForwardShapes{in.shape, out.shape};
 }
 
 // A kernel that consists of one callable.

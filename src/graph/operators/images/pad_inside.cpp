@@ -48,15 +48,9 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
 }
 
 Sources sources(const Shape& x, const Shape& y, const Pad& pad) {
-  const Extents in = extents_of(x), out = extents_of(y);
+  const Extents out = extents_of(y);
   Sources from;
-  for (size_t i = 0; i < 3; ++i) {
-    const int dim = x.rank() - 3 + static_cast<int>(i);
-    const int64_t before = dim < 2 ? 0 : pad.before[static_cast<size_t>(dim)];
-    for (int64_t k = 0; k < out[i]; ++k)
-      from[i].push_back(
-          formula::pad_source(static_cast<formula::PadFrom>(pad.mode), k - before, in[i]));
-  }
+  for (size_t i = 0; i < 3; ++i) from[i] = pad_sources(x, out[i], pad, i);
   return from;
 }
 
