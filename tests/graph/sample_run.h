@@ -13,7 +13,8 @@ inline const StepContext kSampleContext{.seed = 5, .step = 2, .first_sample = 9}
 struct SampleRun {
   Graph graph;  // the operator is node 0
   std::vector<HostTensor> values;
-  // Of each result: only the first has an upstream, and a loss has none; of each input.
+  // Those of each result, of which only the first has an upstream and a loss has none, and those
+  // of each input.
   std::vector<ValueId> upstreams, gradients;
 
   // whole: inputs are rounded to whole numbers. real: the type of real numbers.
