@@ -28,16 +28,22 @@ Binding::Binding(const Program& program, std::byte* weights, std::byte* gradient
               parts, std::vector<int>{0}) {}
 
 Binding::Binding(const Program& program, BufferPointers memory, std::span<const Part> parts,
-                 std::span<const int> stages)
+                 std::span<const int> stages, std::span<const UpdatePiece> share)
     : program_(program),
       memory_(std::move(memory)),
-      constants_(program.constant_bytes + kTensorAlignment) {
+      constants_(program.constant_bytes > 0 ? program.constant_bytes + kTensorAlignment : 0) {
   const auto& rows = program_.rows.shards;
   first_ = static_cast<size_t>(std::ranges::find_if(rows, [](int64_t n) { return n > 0; }) -
                                rows.begin());
   fill_constants();
-  for (auto& lists : lists_) lists.resize(static_cast<size_t>(program_.graph.stages()));
-  for (Part part : parts) bind(part, stages);
+  std::vector<bool> updated(program_.update.size());
+  if (std::ranges::count(parts, Part::update) > 0)
+    for (const UpdatePiece& p : share)
+      if (p.gradient_instruction >= 0) updated[static_cast<size_t>(p.gradient_instruction)] = true;
+  for (Part part : parts)
+    bind(part, [&](size_t instruction, int stage) {
+      return part == Part::update ? updated[instruction] : std::ranges::count(stages, stage) > 0;
+    });
 }
 
 void Binding::fill_constants() {
@@ -48,14 +54,16 @@ void Binding::fill_constants() {
                              [](double x) { return static_cast<float>(x); });
 }
 
-void Binding::bind(Part part, std::span<const int> stages) {
+template <class Wanted>
+void Binding::bind(Part part, Wanted wanted) {
+  std::vector<List>& lists = lists_[static_cast<size_t>(part)];
+  lists.resize(part == Part::update ? 1 : static_cast<size_t>(program_.graph.stages()));
   const std::vector<Instruction>& all = program_.part(part);
   const ShardGroupRows& rows = program_.rows;
   for (size_t i = 0; i < all.size(); ++i) {
     const int stage = program_.graph.nodes[all[i].node].stage;
-    if (part != Part::update && std::ranges::count(stages, stage) == 0) continue;
-    List& list =
-        lists_[static_cast<size_t>(part)][part == Part::update ? 0 : static_cast<size_t>(stage)];
+    if (!wanted(i, stage)) continue;
+    List& list = lists[part == Part::update ? 0 : static_cast<size_t>(stage)];
     const auto add = [&](const Graph& graph, int64_t n, auto view) {
       list.bound.push_back(bound(all[i], graph, n, view));
       list.bound.back().instruction = i;

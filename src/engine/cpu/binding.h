@@ -12,6 +12,7 @@
 #include "engine/cpu/memory_watch.h"
 #include "engine/plan_step_clock.h"
 #include "graph/program/program.h"
+#include "session/update_partition.h"
 
 namespace dpt {
 
@@ -43,10 +44,11 @@ class Binding {
     Range range = {};
   };
 
-  // Prepares the kernels of these parts and stages only. REQUIRES: the program, and the memory that
-  // `memory` points to, outlive the binding.
+  // Prepares the kernels of these parts and stages only, and of Part::update those whose gradients
+  // the pieces of `share` need. REQUIRES: the program, and the memory that `memory` points to,
+  // outlive the binding.
   Binding(const Program& program, BufferPointers memory, std::span<const Part> parts,
-          std::span<const int> stages);
+          std::span<const int> stages, std::span<const UpdatePiece> share = {});
   Binding(const Program& program, std::byte* weights, std::byte* gradients, std::byte* activations,
           std::span<const Part> parts);  // a program with one stage
 
@@ -82,10 +84,10 @@ class Binding {
   SyncPoint sync_point(const Piece& piece) const;
 
   // Computes rows [begin, end) of the gradient that instruction `i` of Part::update makes, and
-  // writes them to `out`. continued: adds to the rows that are already there. See Note [fused
-  // gradients].
+  // writes them to `out`. continued: adds to the rows that are already there. REQUIRES: a piece of
+  // the share has `i`. See Note [fused gradients].
   void run_rows(size_t i, int64_t begin, int64_t end, bool continued, float* out) {
-    const Bound& b = list(Part::update, 0).bound[i];
+    const Bound& b = instructions({.part = Part::update, .range = {i, i + 1}}).front();
     if (memory_watch) memory_watch->rows(b.args, i, begin, end);
     b.kernel->run_rows(b.args, begin, end, continued, reinterpret_cast<std::byte*>(out));
   }
@@ -151,7 +153,8 @@ class Binding {
   size_t stride(ValueId v) const;
   double number(ValueId v, size_t shard) const;
   void fill_constants();
-  void bind(Part part, std::span<const int> stages);
+  template <class Wanted>
+  void bind(Part part, Wanted wanted);
   template <class View>
   Bound bound(const Instruction& i, const Graph& graph, int64_t rows, View view);
 

@@ -60,7 +60,7 @@ void BindingTable::bind(int group, ProgramKind kind, size_t slot) {
   ByRows& bound = bindings_[index(group, kind, slot)];
   for (const auto& [rows, program] : programs_of(worker_.session, kind))
     if (std::ssize(rows.shards) == shards.count()) {
-      bound.push_back(std::make_unique<Binding>(program, memory, run, stages));
+      bound.push_back(std::make_unique<Binding>(program, memory, run, stages, worker_.share));
       bound.back()->clock = worker_.clocks.plan_steps();
     }
 }

@@ -1,6 +1,8 @@
 // Which binding a shard group uses.
 #include "engine/cpu/binding_table.h"
 
+#include <set>
+
 #include <doctest/doctest.h>
 
 #include "base/error.h"
@@ -73,6 +75,27 @@ TEST_CASE("a worker owns its shard groups, its stages and a share of the paramet
   };
   CHECK(elements(first) + elements(second) >= 50);  // with what pads the parameters
   CHECK(first.worker.share.back().end <= second.worker.share.front().begin);
+}
+
+TEST_CASE("a worker prepares the fused gradients of its share alone") {
+  const std::vector<std::string> how = {
+      "parallel=dp", "devices=4",
+      "model=[flatten, {linear: 64}, {linear: 64}, {linear: 64}, {linear: 64}, {linear: 10}]"};
+  std::set<size_t> of_all;
+  for (int number = 0; number < 4; ++number) {
+    const OneWorker one(kTinySpec, how, number);
+    const BindingTable table(one.worker);
+    std::set<size_t> wanted, prepared;
+    for (const UpdatePiece& p : one.worker.share)
+      if (p.gradient_instruction >= 0) wanted.insert(static_cast<size_t>(p.gradient_instruction));
+    for (int group = 0; group < one.worker.shard_groups(); ++group)
+      table.find(group, rows({2, 2, 2, 2}), ProgramKind::train)
+          ->run_each(Part::update, 0, [&](size_t i, const auto&) { prepared.insert(i); });
+    CHECK(prepared == wanted);
+    CHECK(prepared.size() < 4);  // of the five that the program has
+    of_all.merge(prepared);
+  }
+  CHECK(of_all.size() == 5);
 }
 
 }  // namespace
