@@ -160,13 +160,16 @@ class Writer {
     t_.line("  shuffle: true", "a new random order in each epoch");
   }
 
+  const DatasetType& type() const {
+    return *std::ranges::find(dataset_table(), g_.type, &DatasetType::name);
+  }
+
   // The same settings, but for the paths, and those that both sets share anyway.
   void validation_set() {
     t_.line("  validation:", "evaluated after each epoch");
     t_.line("    " + g_.type + ":");
     t_.line("      path: " + path_from(folder_, g_.validation));
-    const auto type = std::ranges::find(dataset_table(), g_.type, &DatasetType::name);
-    const std::vector<KeyDoc> keys = type->describe();
+    const std::vector<KeyDoc> keys = type().describe();
     for (const DataGuess::Setting& s : g_.settings)
       if (!s.is_path && !std::ranges::find(keys, s.key, &KeyDoc::name)->shared)
         t_.line(fmt::format("      {}: {}", s.key, s.value));
@@ -181,7 +184,7 @@ class Writer {
         scaling("    - normalize", g_.mean, g_.std,
                 sample_.rank() == 1 ? "each column becomes about -1..1" : "(x - mean) / std");
     }
-    if (images() && g_.type == "image_folder")
+    if (images() && type().image_reader != nullptr)
       t_.line("    # - random_horizontal_flip",
               "mirrors images; remove it if that changes the class");
     if (g_.target_mean.empty() || signs() || labels()) return;

@@ -18,15 +18,6 @@
 namespace dpt {
 namespace {
 
-void read_classes(Csv& c, const Node& n, Diagnostics& d) {
-  c.auto_classes = n.kind == Node::Kind::scalar && n.text == "auto";
-  if (!c.auto_classes) read_into<int64_t>("classes", n, kNotNegative, c.classes, d);
-}
-
-Json classes_schema() {
-  return {{"type", Json::array({"integer", "string"})}, {"minimum", 0}, {"pattern", "^auto$"}};
-}
-
 CsvColumns columns_of(const Csv& c, const CsvHead& head, const std::string& path) {
   CsvColumns out;
   const auto add = [&](std::vector<size_t>& to, const std::vector<std::string>& names) {
@@ -181,36 +172,31 @@ std::vector<size_t> category_columns(const Csv& c, const std::string& path, cons
 
 }  // namespace
 
+void read_classes(Csv& c, const Node& n, Diagnostics& d) {
+  c.auto_classes = n.kind == Node::Kind::scalar && n.text == "auto";
+  if (!c.auto_classes) read_into<int64_t>("classes", n, kNotNegative, c.classes, d);
+}
+
+Json classes_schema() {
+  return {{"type", Json::array({"integer", "string"})}, {"minimum", 0}, {"pattern", "^auto$"}};
+}
+
 KeyTable<Csv> Csv::keys() {
   KeyTable<Csv> t;
   t.required_path("path", &Csv::path, "text file, one sample per line")
-      .path("test_path", &Csv::test_path, "the same for the test set")
-      .optional("targets", &Csv::targets,
-                "target columns, by name or by number from 0 (negative: from the end)")
-      .shared()
-      .optional("inputs", &Csv::inputs,
-                "input columns, likewise; by default all columns that are not targets. If they "
-                "are given, other columns may hold any text")
+      .path("test_path", &Csv::test_path, "the same for the test set");
+  add_target_keys(t);
+  t.optional("inputs", &Csv::inputs,
+             "input columns, likewise; by default all columns that are not targets. If they are "
+             "given, other columns may hold any text")
       .shared()
       .optional("exclude", &Csv::exclude,
                 "columns that are no inputs, likewise; they may hold any text")
-      .shared()
-      .optional_section("classes",
-                        "number of classes in the target column, which holds 0, 1, ...; auto: "
-                        "its values are the names of the classes, in sorted order; 0: targets "
-                        "are real numbers",
-                        read_classes,
-                        {.kind = "an integer or auto",
-                         .fallback = "0",
-                         .type = KeyKind::integer,
-                         .schema = classes_schema()})
-      .shared()
-      .optional("class_names", &Csv::class_names,
-                "values of the target column if it holds text, in the order of their classes")
-      .shared()
-      .optional("categories", &Csv::categories,
-                "input columns of text, which become one number per value in the training part: "
-                "1 for the line's, 0 for others; auto: all that hold text")
+      .shared();
+  add_class_keys(t);
+  t.optional("categories", &Csv::categories,
+             "input columns of text, which become one number per value in the training part: 1 for "
+             "the line's, 0 for others; auto: all that hold text")
       .shared()
       .choice("missing", &Csv::missing, {"error", "mean", "drop"},
               "what happens to fields without a value (empty, ? or one of pandas' words: NA, N/A, "
@@ -221,13 +207,8 @@ KeyTable<Csv> Csv::keys() {
       .optional("standardize", &Csv::standardize,
                 "whether input columns of numbers become (x - mean) / std, by the mean and "
                 "standard deviation of the training part")
-      .shared()
-      .choice("delimiter", &Csv::delimiter, {",", ";", "|", "tab"}, "character between two fields")
-      .choice("decimal", &Csv::decimal, {".", ","},
-              "decimal mark: 1.5 or 1,5; thousands separators are not read")
-      .choice("header", &Csv::header, {"auto", "yes", "no"},
-              "whether the first line names the columns; auto: yes if its fields differ in kind "
-              "from those below, as names from numbers do");
+      .shared();
+  add_format_keys(t);
   return t;
 }
 
@@ -250,8 +231,8 @@ void Csv::check(const Csv& c, const Owner& owner, Diagnostics& d) {
     d.error(owner.at("class_names"), fmt::format("'class_names' lists '{}' twice", *twice));
 }
 
-const std::string& path_of(const Csv& c, Split split) {
-  if (split == Split::test && c.test_path.empty()) throw NoTestSplit("csv", "test_path");
+const std::string& path_of(const Csv& c, Split split, std::string_view dataset) {
+  if (split == Split::test && c.test_path.empty()) throw NoTestSplit(dataset, "test_path");
   return split == Split::train ? c.path : c.test_path;
 }
 
@@ -295,6 +276,9 @@ CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training, bool l
     for (const size_t i : category_columns(c, path, head, out.columns, format))
       format.text_columns.push_back({.column = i});
   }
+  if (c.reads_names)
+    for (const size_t i : out.columns.inputs)
+      format.text_columns.push_back({.column = i, .are_names = true});
   format.label_words = label_words && !has_classes;
   if (has_classes) out.class_names = training != nullptr ? training->class_names : c.class_names;
   const bool finds_classes = c.auto_classes && training == nullptr;

@@ -1,12 +1,16 @@
 // The settings of the data set `csv`, and the reading of its files.
 #pragma once
 
+#include <any>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/dataset.h"
 #include "data/readers/csv.h"
+#include "spec/keys.h"
 
 namespace dpt {
 
@@ -26,7 +30,16 @@ struct Csv {
   std::vector<std::string> targets{"-1"}, inputs, exclude, class_names, categories;
   int64_t classes = 0;
   bool auto_classes = false, standardize = false;
+  // The inputs are names of files: texts of any number, as they are written.
+  bool reads_names = false;
   static KeyTable<Csv> keys();
+  // The keys of targets and of the format, which other data sets of tables have, too.
+  template <class Config>
+  static void add_target_keys(KeyTable<Config>& t);
+  template <class Config>
+  static void add_class_keys(KeyTable<Config>& t);
+  template <class Config>
+  static void add_format_keys(KeyTable<Config>& t);
   static void check(const Csv& c, const Owner& owner, Diagnostics& d);
   bool has_classes() const { return auto_classes || classes > 0 || !class_names.empty(); }
   bool finds_categories() const { return categories == std::vector<std::string>{"auto"}; }
@@ -36,6 +49,44 @@ struct Csv {
   }
 };
 
+// For the key `classes`.
+void read_classes(Csv& c, const Node& n, Diagnostics& d);
+Json classes_schema();
+
+template <class Config>
+void Csv::add_target_keys(KeyTable<Config>& t) {
+  t.optional("targets", &Csv::targets,
+             "target columns, by name or by number from 0 (negative: from the end)")
+      .shared();
+}
+
+template <class Config>
+void Csv::add_class_keys(KeyTable<Config>& t) {
+  t.optional_section("classes",
+                     "number of classes in the target column, which holds 0, 1, ...; auto: its "
+                     "values are the names of the classes, in sorted order; 0: targets are real "
+                     "numbers",
+                     read_classes,
+                     {.kind = "an integer or auto",
+                      .fallback = "0",
+                      .type = KeyKind::integer,
+                      .schema = classes_schema()})
+      .shared()
+      .optional("class_names", &Csv::class_names,
+                "values of the target column if it holds text, in the order of their classes")
+      .shared();
+}
+
+template <class Config>
+void Csv::add_format_keys(KeyTable<Config>& t) {
+  t.choice("delimiter", &Csv::delimiter, {",", ";", "|", "tab"}, "character between two fields")
+      .choice("decimal", &Csv::decimal, {".", ","},
+              "decimal mark: 1.5 or 1,5; thousands separators are not read")
+      .choice("header", &Csv::header, {"auto", "yes", "no"},
+              "whether the first line names the columns; auto: yes if its fields differ in kind "
+              "from those below, as names from numbers do");
+}
+
 // The columns of a file, as indices in the names of its table.
 struct CsvColumns {
   std::vector<size_t> inputs, targets;
@@ -43,8 +94,8 @@ struct CsvColumns {
 
 // The format of all files; CsvFormat::columns and others that name columns are empty.
 CsvFormat format_of(const Csv& c);
-// Throws NoTestSplit.
-const std::string& path_of(const Csv& c, Split split);
+// dataset: the name of the data set. Throws NoTestSplit.
+const std::string& path_of(const Csv& c, Split split, std::string_view dataset = "csv");
 
 struct CsvFile {
   CsvTable table;
@@ -57,6 +108,21 @@ struct CsvFile {
 // columns, categories and classes; null: the settings and the file's texts do. label_words:
 // CsvFormat's, if targets are numbers. Throws Error{data}.
 CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training, bool label_words);
+
+// The training set, by which other sets are read; null: this set is read by itself. `own` holds it
+// if it must be loaded for that.
+const Dataset* training_of(const std::any& settings, const std::string& path,
+                           const LoadQuery& query, std::optional<Dataset>& own,
+                           Dataset (*load)(const std::any&, const LoadQuery&));
+// Throws Error{data} if `class_names` are not the classes of the training set.
+void check_class_names(const Csv& c, const Dataset& training, const std::string& path);
+// Sets targets, classes, and their names. training: as for read_csv_file(), whose result `file` is.
+void set_targets(Dataset& d, const Csv& c, CsvFile& file, const LoadQuery& query,
+                 const Dataset* training, const std::string& path);
+// "; its first line is the header: a, b, ..."; and how many lines are left out.
+std::string lines_text(const CsvTable& table);
+// Columns of numbers: f32 [N, columns].
+Table numbers_of(const CsvTable& table, const std::vector<size_t>& columns);
 
 // The columns of another file than the training file, and what is known of that: its columns, by
 // `head`, and which of them are used.

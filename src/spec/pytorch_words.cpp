@@ -91,6 +91,7 @@ constexpr Advice kAdvice[] = {
      "`dptrain explain schedule` lists what there is; an own one needs the exported program"},
     {"tensordataset", "save the arrays as .npy files and use the data set npy"},
     {"imagefolder", "use the data set image_folder"},
+    {"flowfromdataframe", "use the data set image_table"},
     {"traintestsplit", "write `data: {validation: 0.2}`; the samples are those of random_split"},
     {"scaleddotproductattention", "use multihead_attention, which has the projections, too"},
     {"view", "use reshape or flatten"},

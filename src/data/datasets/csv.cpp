@@ -21,64 +21,9 @@
 namespace dpt::datasets {
 namespace {
 
-Table numbers_of(const CsvTable& table, const std::vector<size_t>& columns) {
-  NewTable out(
-      {DType::f32, {static_cast<int64_t>(table.rows), static_cast<int64_t>(columns.size())}});
-  float* to = out.as<float>().data();
-  for (size_t r = 0; r < table.rows; ++r)
-    for (const size_t i : columns)
-      *to++ = static_cast<float>(table.values[r * table.columns() + i]);
-  return std::move(out).done();
-}
-
-// Numbers the texts of the target column in sorted order.
-Table classes_of_texts(CsvFile& file) {
-  const size_t column = file.columns.targets[0];
-  const std::vector<std::string>& texts = file.table.texts[column];
-  file.class_names = texts;
-  sort_csv_texts(file.class_names);
-  NewTable out({DType::i32, {static_cast<int64_t>(file.table.rows)}});
-  const std::span<int32_t> to = out.as<int32_t>();
-  for (size_t r = 0; r < file.table.rows; ++r) {
-    const double text = file.table.values[r * file.table.columns() + column];
-    const auto at = std::ranges::find(file.class_names, texts[static_cast<size_t>(text)]);
-    to[r] = static_cast<int32_t>(at - file.class_names.begin());
-  }
-  return std::move(out).done();
-}
-
-Table classes_from(const CsvFile& file, int64_t classes, const std::string& path,
-                   std::optional<int64_t> ignore, ClassesKey key) {
-  const CsvTable& table = file.table;
-  NewTable out({DType::i32, {static_cast<int64_t>(table.rows)}});
-  const std::span<int32_t> to = out.as<int32_t>();
-  for (size_t r = 0; r < table.rows; ++r) {
-    const double value = table.values[r * table.columns() + file.columns.targets[0]];
-    if (std::trunc(value) != value || std::abs(value) > 1e9)
-      fail(Fault::data,
-           "{}: the target of sample {} (counted from 0) is {}, but classes are whole numbers from "
-           "0",
-           path, r, value);
-    to[r] = static_cast<int32_t>(value);
-  }
-  return as_classes(std::move(out).done(), classes, path, ignore, 1, key);
-}
-
-// "; its first line is the header: a, b, ..."; empty if there is no header.
-std::string header_of(const CsvTable& table) {
-  constexpr size_t kShown = 4;
-  if (!table.header) return "";
-  std::string out = "; its first line is the header:";
-  for (size_t i = 0; i < std::min(table.columns(), kShown); ++i)
-    out += fmt::format("{} {:.20}", i > 0 ? "," : "", one_line(table.names[i]));
-  return table.columns() > kShown ? out + ", ..." : out;
-}
-
-// "; 3 lines without a value are left out", and what else happened to fields.
-std::string changes_of(const CsvTable& table, const EncodedInputs& encoded) {
+// What happened to fields.
+std::string changes_of(const EncodedInputs& encoded) {
   std::string out;
-  if (table.dropped > 0)
-    out += fmt::format("; {} with missing values left out", counted(table.dropped, "line"));
   if (encoded.filled > 0)
     out += fmt::format("; {} filled", counted(encoded.filled, "missing value"));
   if (encoded.unknown > 0)
@@ -106,32 +51,6 @@ std::vector<std::string> lost_digits(const Csv& c, const CsvFile& file, const st
   return out;
 }
 
-// Classes are those of the training set, in its order.
-void check_class_names(const Csv& c, const Dataset& training, const std::string& path) {
-  if (c.class_names.empty() || training.classes == 0) return;
-  if (const auto known = as_stored(training.class_names); known != c.class_names)
-    fail(Fault::data,
-         "{}: `class_names` lists {}, but the model is trained with {}; leave `class_names` out",
-         path, fmt::join(c.class_names, ", "),
-         known.empty() ? fmt::format("the numbers 0 to {}", training.classes - 1)
-                       : fmt::format("the classes {}", fmt::join(known, ", ")));
-}
-
-Dataset load(const std::any& settings, const LoadQuery& query);
-
-// The training set, by which other sets are read; null: this set is read by itself.
-const Dataset* training_of(const std::any& settings, const LoadQuery& query,
-                           std::optional<Dataset>& own) {
-  if (query.training_set != nullptr || query.split == Split::train) return query.training_set;
-  // Tells of this file if the training set's is missing, too.
-  (void)open_bytes(path_of(std::any_cast<const Csv&>(settings), query.split));
-  own = load(settings, {.folder = query.folder,
-                        .ignore_index = query.ignore_index,
-                        .binary_labels = query.binary_labels,
-                        .trained = query.trained});
-  return &*own;
-}
-
 // The encodings of a set that is read by itself; empty: all columns are used as they are.
 std::vector<ColumnEncoding> own_encodings(const Csv& c, const CsvFile& file, const LoadQuery& query,
                                           const std::string& path) {
@@ -149,7 +68,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
   const std::string& path = path_of(c, query.split);
   std::optional<Dataset> own;
-  const Dataset* const training = training_of(settings, query, own);
+  const Dataset* const training = training_of(settings, path, query, own, load);
   if (training != nullptr) check_class_names(c, *training, path);
   CsvFile file = read_csv_file(c, query.split, training, query.binary_labels);
   const auto& [table, columns, names] = file;
@@ -164,17 +83,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
     d.columns.encodings = own_encodings(c, file, query, path);
   }
   for (const size_t i : columns.inputs) d.missing.push_back(table.missing[i]);
-  const bool finds_classes = c.auto_classes && training == nullptr;
-  if (finds_classes) d.targets = classes_of_texts(file);
-  d.class_names = file.class_names;
-  d.classes = training != nullptr && training->classes > 0 ? training->classes
-              : d.class_names.empty()                      ? c.classes
-                                                           : std::ssize(d.class_names);
-  if (!finds_classes)
-    d.targets = d.classes > 0
-                    ? classes_from(file, d.classes, path, query.ignore_index,
-                                   training == nullptr ? ClassesKey::automatic : ClassesKey::none)
-                    : numbers_of(table, columns.targets);
+  set_targets(d, c, file, query, training, path);
   std::vector<std::string> lost;
   if (training == nullptr) lost = lost_digits(c, file, path, d.classes > 0);
   const EncodedInputs encoded = encode(file.table, columns.inputs, d.columns.encodings);
@@ -192,7 +101,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
         d.warnings.push_back(path + ": " +
                              thousands_warning(one_line(table.names[i]), table.thousands[i]));
   d.warnings.insert(d.warnings.end(), lost.begin(), lost.end());
-  d.description = describe("csv", d, path) + header_of(table) + changes_of(table, encoded);
+  d.description = describe("csv", d, path) + lines_text(table) + changes_of(encoded);
   return d;
 }
 
@@ -313,8 +222,8 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
   if (c.depends_on_training() || c.missing != "error" || c.decimal != ".") return "";
   const std::string& path = path_of(c, query.split);
   std::optional<Dataset> own;
-  const auto [table, columns, names] =
-      read_csv_file(c, query.split, training_of(settings, query, own), query.binary_labels);
+  const auto [table, columns, names] = read_csv_file(
+      c, query.split, training_of(settings, path, query, own, load), query.binary_labels);
   if (table.label_words > 0 || begins_with_separator(path)) return "";
   if (!c.exclude.empty() || !c.inputs.empty() || !c.class_names.empty())
     return torch_of_columns(c, table, columns, path);

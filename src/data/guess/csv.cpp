@@ -258,41 +258,76 @@ void add_format(DataGuess& g, const CsvFormat& format) {
                           "whether the first line names the columns"});
 }
 
-// Throws if the only column to predict from names images, or one of several whose files exist.
-void refuse_images(const ScannedColumns& t, const CsvFormat& format, const std::string& path) {
+// The column that names images, if the images are the inputs: their files exist, or it is the only
+// input.
+std::optional<ImageColumn> images_of(const ScannedColumns& t, const CsvFormat& format,
+                                     const std::string& path) {
   const std::optional<ImageColumn> image = find_image_column(t, format, path);
   if (!image || t.is_category(image->column) ||
       std::ranges::find(t.exclude, image->column) != t.exclude.end())
-    return;
-  const std::string what = fmt::format("{}: column '{}' holds names of images, such as {}", path,
-                                       t.profiles[image->column].name(), image->first);
-  ImageTable table{.path = path,
-                   .delimiter = format.delimiter,
-                   .header = t.head.header,
-                   .images = *image,
-                   .targets = t.targets};
+    return {};
+  if (image->exists) return image;
   const std::vector<std::string> reasons = reasons_left_out(t);
-  for (size_t i = 0; i < t.profiles.size(); ++i) {
-    if (i == image->column || t.is_target(i)) continue;
-    if (t.is_target(image->column) && t.profiles.size() == 2) {
-      table.targets = {i};
-    } else if (reasons[i].empty()) {
-      if (!image->exists || t.is_target(image->column)) return;
-      fail(Fault::data,
-           "{}, which a CSV data set cannot load; to train on the images, name the target columns "
-           "with --target a,b and leave out all other columns with --exclude; to train without the "
-           "images, use --exclude {}",
-           what, t.head.reference(image->column));
+  for (size_t i = 0; i < t.profiles.size(); ++i)
+    if (i != image->column && !t.is_target(i) && reasons[i].empty()) return {};
+  fail(Fault::data,
+       "{}: column '{}' holds names of images, such as {}, but neither {} nor a folder in it has "
+       "such a file; put the images there",
+       path, t.profiles[image->column].name(), image->first,
+       image->folder.empty() ? "this folder" : image->folder);
+}
+
+// The images are the last column, which is the target by default.
+DataGuess guess_other_target(const GuessQuery& query, const ScannedColumns& t,
+                             const ImageColumn& images) {
+  if (t.profiles.size() != 2)
+    fail(Fault::data,
+         "{}: column '{}' holds names of images, such as {}, which cannot be the target; name the "
+         "target with --target",
+         query.path, t.profiles[images.column].name(), images.first);
+  GuessQuery other = query;
+  other.target = t.head.reference(1 - images.column);
+  return guess_csv(other);
+}
+
+// What a spec of `image_table` needs beside the targets.
+void add_images(DataGuess& g, const ScannedColumns& t, const ImageColumn& images,
+                const CsvFormat& format, const std::string& path) {
+  g.settings.insert(g.settings.begin() + 1,
+                    {"image", yaml_scalar(t.head.reference(images.column)), "the column of names"});
+  if (images.folder != fs::path(path).parent_path())
+    g.settings.push_back({"folder", images.folder, "where the images are", true});
+  if (!images.ending.empty())
+    g.settings.push_back({"ending", yaml_scalar(images.ending), "added to each name"});
+  const auto elsewhere = [&](const std::string& file) {
+    const std::string folder = folder_of_images(images, format, file);
+    return folder == images.folder ? "" : folder;
+  };
+  for (const DataGuess::Setting& s : g.settings)
+    if (s.key == "test_path")
+      if (const std::string folder = elsewhere(s.value); !folder.empty()) {
+        g.settings.push_back({"test_folder", folder, "where the images of the test set are", true});
+        break;
+      }
+  if (!g.validation.empty())
+    if (const std::string folder = elsewhere(g.validation); !folder.empty()) {
+      g.notes.push_back(
+          fmt::format("{} names images in {}, so it is not used as a validation set; "
+                      "add it with its `folder` under `validation`",
+                      g.validation, folder));
+      g.validation.clear();
     }
-  }
-  if (table.targets[0] == image->column) return;
-  const ColumnProfile& target = t.profiles[table.targets[0]];
-  table.classes =
-      table.targets.size() == 1 &&
-      (target.kind() == Kind::texts ||
-       (target.kind() == Kind::numbers && target.whole() && target.different() <= kFewNumbers));
-  for (const auto& [text, word] : target.words()) table.class_names.push_back(text);
-  fail(Fault::data, "{}; {}", what, image_table_remedy(table));
+  g.notes.push_back(
+      fmt::format("inputs: the images that column '{}' names", t.profiles[images.column].name()));
+  std::vector<size_t> others;
+  for (size_t i = 0; i < t.profiles.size(); ++i)
+    if (i != images.column && !t.is_target(i)) others.push_back(i);
+  if (!others.empty())
+    g.notes.push_back(
+        fmt::format("left out, as the images are the inputs: columns {}; to train on columns "
+                    "without the images, use --exclude {}",
+                    names_of(t.head, others), t.head.reference(images.column)));
+  add_image_settings(g, files_named(images, format, path));
 }
 
 }  // namespace
@@ -318,9 +353,16 @@ DataGuess guess_csv(const GuessQuery& query) {
   for (const ColumnProfile& c : t.profiles)
     if (format.delimiter != ',' && c.kind() == Kind::numbers && !c.thousands().empty())
       g.notes.push_back("warning: " + thousands_warning(c.name(), c.thousands()));
-  refuse_images(t, format, path);
+  const std::optional<ImageColumn> images = images_of(t, format, path);
+  if (images && t.is_target(images->column)) return guess_other_target(query, t, *images);
   add_target(g, t, path, query.drops_missing);
-  add_inputs(g, t, path, query.drops_missing);
+  if (!images) {
+    add_inputs(g, t, path, query.drops_missing);
+  } else {
+    g.type = "image_table";
+    g.standardizes = false;
+    add_images(g, t, *images, format, path);
+  }
   add_format(g, format);
   return g;
 }

@@ -60,21 +60,6 @@ std::optional<ImageColumn> file_named(const std::vector<std::string>& folders,
   return {};
 }
 
-// A shell's word: in single quotes.
-std::string quoted(std::string text) {
-  for (size_t at = 0; (at = text.find('\'', at)) != text.npos; at += 4)
-    text.replace(at, 1, "'\\''");
-  return "'" + text + "'";
-}
-
-// What replaces the slash in names of classes, so that each is one folder and no two are the same.
-std::string_view for_slash(const std::vector<std::string>& classes) {
-  for (const std::string_view mark : {"_", "-", "+", "~"})
-    if (std::ranges::none_of(classes, [&](const std::string& c) { return c.find(mark) != c.npos; }))
-      return mark;
-  return "__";
-}
-
 }  // namespace
 
 bool names_images(const ColumnProfile& column) {
@@ -116,40 +101,29 @@ std::optional<ImageColumn> find_image_column(const ScannedColumns& t, const CsvF
                      .first = named->first_word()};
 }
 
-std::string image_table_remedy(const ImageTable& table) {
-  const fs::path path = table.path;
-  const std::string out = (path.parent_path() / (path.stem().string() + "_images")).string();
-  const std::string rows =
-      fmt::format("[r for r in csv.reader(open({}){}) if r]{}", python(table.path),
-                  table.delimiter == ',' ? "" : fmt::format(", delimiter=\"{}\"", table.delimiter),
-                  table.header ? "[1:]" : "");
-  const ImageColumn& images = table.images;
-  const std::string name = fmt::format("r[{}].replace(\"\\\\\", \"/\"){}", images.column,
-                                       images.ending.empty() ? "" : " + " + python(images.ending));
-  const std::string file = fmt::format("os.path.join({}, {})", python(images.folder), name);
-  if (table.classes) {
-    // Images of one name in several folders stay apart by their numbers.
-    const std::string code = fmt::format(
-        "import csv, os, shutil; [shutil.copy({0}, os.makedirs(d, exist_ok=True) or "
-        "os.path.join(d, \"%06d_\" % i + os.path.basename({1}))) for i, r in enumerate({2}) for d "
-        "in "
-        "[os.path.join({3}, r[{4}].replace(\"/\", \"{5}\"))]]",
-        file, name, rows, python(out), table.targets[0], for_slash(table.class_names));
-    return fmt::format(
-        "dptrain reads one folder per class: copy the images into such folders with python3 -c {}, "
-        "and then: dptrain init {}",
-        quoted(code), out);
-  }
-  const std::string code = fmt::format(
-      "import csv, os, numpy as np; from PIL import Image; rows = {}; np.save({}, "
-      "[np.asarray(Image.open({}).convert(\"RGB\").resize((64, 64))).transpose(2, 0, 1) for r in "
-      "rows]); np.save({}, np.array([[r[i] for i in [{}]] for r in rows], \"float32\"))",
-      rows, python((fs::path(out) / "x.npy").string()), file,
-      python((fs::path(out) / "y.npy").string()), fmt::join(table.targets, ", "));
-  return fmt::format(
-      "to predict values, dptrain reads images from arrays: write them, resized to 64 x 64, with "
-      "mkdir {0} && python3 -c {1}, and then: dptrain init {0}",
-      out, quoted(code));
+std::vector<std::string> files_named(const ImageColumn& images, const CsvFormat& format,
+                                     const std::string& path) {
+  std::vector<std::string> out;
+  scan_csv(path, format, [&](const CsvLine& line) {
+    if (!line.header && images.column < line.fields.size())
+      if (const std::string name(line.fields[images.column].text); !name.empty())
+        out.push_back((fs::path(images.folder) / (with_slashes(name) + images.ending)).string());
+    return true;
+  });
+  return out;
+}
+
+std::string folder_of_images(const ImageColumn& images, const CsvFormat& format,
+                             const std::string& path) {
+  std::optional<ImageColumn> found;
+  scan_csv(path, format, [&](const CsvLine& line) {
+    if (line.header) return true;
+    if (images.column < line.fields.size())
+      found = file_named(folders_beside(path),
+                         std::string(line.fields[images.column].text) + images.ending, false);
+    return false;
+  });
+  return found ? found->folder : "";
 }
 
 }  // namespace dpt

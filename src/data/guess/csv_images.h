@@ -1,4 +1,4 @@
-// Tables that name image files: how to turn them into folders or arrays, which can be trained on.
+// Tables that name image files: which column does, and where the files are.
 #pragma once
 
 #include <cstddef>
@@ -27,18 +27,13 @@ struct ImageColumn {
 std::optional<ImageColumn> find_image_column(const ScannedColumns& t, const CsvFormat& format,
                                              const std::string& path);
 
-struct ImageTable {
-  std::string path;
-  char delimiter = ',';
-  bool header = false;
-  ImageColumn images{};
-  std::vector<size_t> targets;             // columns; not empty
-  bool classes = false;                    // the only target is a class
-  std::vector<std::string> class_names{};  // texts of the classes that are no numbers
-};
+// The names in this column, with the folder and the ending.
+std::vector<std::string> files_named(const ImageColumn& images, const CsvFormat& format,
+                                     const std::string& path);
 
-// A command that copies the images into a folder for each class, or, for values, writes arrays, and
-// what to do then.
-std::string image_table_remedy(const ImageTable& table);
+// Where the images of another table lie, whose columns are the same: in a folder beside it; empty:
+// none is found.
+std::string folder_of_images(const ImageColumn& images, const CsvFormat& format,
+                             const std::string& path);
 
 }  // namespace dpt

@@ -99,8 +99,29 @@ std::string nested_text(const ImageLayout& layout) {
 
 }  // namespace
 
-DataGuess guess_images(const std::string& folder) {
+void add_image_settings(DataGuess& g, const std::vector<std::string>& all) {
   constexpr size_t kDecoded = 100;
+  const std::vector<fs::path> files = some_of(all, kDecoded);
+  const Sizes sizes = sizes_of(files);
+  g.notes.push_back(sizes.same
+                        ? fmt::format("size: {} x {} pixels{}", sizes.width, sizes.height,
+                                      sizes.gray ? ", gray (read as 3 equal channels)" : "")
+                        : fmt::format("sizes differ; the shorter side has {} pixels (median of {})",
+                                      sizes.shorter, counted(files.size(), "image")));
+  if (sizes.turned > 0)
+    g.notes.push_back(fmt::format(
+        "{} of {} {} to be turned, as EXIF data says; they are read as stored, as by torchvision's "
+        "ImageFolder, unless `exif: true` is added to {}",
+        sizes.turned, counted(files.size(), "image"), sizes.turned == 1 ? "is" : "are", g.type));
+  if (const std::string deep = gray16_text(all); !deep.empty()) g.notes.push_back(deep);
+  add_sizes(g, sizes);
+  if (!sizes.damaged.empty()) {
+    g.notes.push_back(sizes.damaged);
+    g.settings.push_back({"on_error", "skip", "images that cannot be read are left out"});
+  }
+}
+
+DataGuess guess_images(const std::string& folder) {
   const fs::path path = fs::path(folder).lexically_normal();
   const ImageLayout layout = image_layout(path.string());
   DataGuess g{.type = "image_folder"};
@@ -113,30 +134,13 @@ DataGuess guess_images(const std::string& folder) {
   ImageFiles all;
   for (const std::string& name : layout.classes)
     add_files_below((fs::path(layout.train) / name).string(), all);
-  const std::vector<fs::path> files = some_of(all.images, kDecoded);
-  const Sizes sizes = sizes_of(files);
   g.notes.push_back(fmt::format(
       "{}: images in {}", layout.train,
       counted(g.class_names.size(), "folder, one per class", "folders, one per class")));
-  g.notes.push_back(sizes.same
-                        ? fmt::format("size: {} x {} pixels{}", sizes.width, sizes.height,
-                                      sizes.gray ? ", gray (read as 3 equal channels)" : "")
-                        : fmt::format("sizes differ; the shorter side has {} pixels (median of {})",
-                                      sizes.shorter, counted(files.size(), "image")));
+  add_image_settings(g, all.images);
   g.notes.insert(g.notes.end(), layout.notes.begin(), layout.notes.end());
   if (const std::string deep = nested_text(layout); !deep.empty()) g.notes.push_back(deep);
   if (!all.others.empty()) g.notes.push_back(left_out_text(all.others));
-  if (sizes.turned > 0)
-    g.notes.push_back(fmt::format(
-        "{} of {} {} to be turned, as EXIF data says; they are read as stored, as by torchvision's "
-        "ImageFolder, unless `exif: true` is added to image_folder",
-        sizes.turned, counted(files.size(), "image"), sizes.turned == 1 ? "is" : "are"));
-  if (const std::string deep = gray16_text(all.images); !deep.empty()) g.notes.push_back(deep);
-  add_sizes(g, sizes);
-  if (!sizes.damaged.empty()) {
-    g.notes.push_back(sizes.damaged);
-    g.settings.push_back({"on_error", "skip", "images that cannot be read are left out"});
-  }
   return g;
 }
 

@@ -222,12 +222,19 @@ ImageLayout image_layout(const std::string& folder) {
 bool holds_image_folders(const std::string& folder) { return !image_folders(folder).empty(); }
 
 std::string loose_images(const std::string& folder) {
+  const auto table = [&]() -> std::string {
+    for (const fs::path& one : {fs::path(folder), fs::path(folder).parent_path()})
+      for (const fs::path& file : entries(one.empty() ? "." : one))
+        if (lower_name(file.extension()) == ".csv")
+          return fmt::format("; if {0} names them, run: dptrain init {0}", file.string());
+    return "";
+  };
   const std::vector<fs::path> files = images(folder);
   if (files.empty()) return "";
   return fmt::format(
       "{0} holds {1} side by side; each class needs a subfolder of its own: move the images to "
-      "{0}/CLASS/1.jpg{2}",
-      folder, counted(files.size(), "image"), sorted_by_names(folder, files));
+      "{0}/CLASS/1.jpg{2}{3}",
+      folder, counted(files.size(), "image"), table(), sorted_by_names(folder, files));
 }
 
 std::string unread_files(const std::string& folder) {

@@ -65,7 +65,7 @@ class Reader {
     }
     check_rows();
     for (size_t i = 0; i < table_.columns(); ++i) {
-      if (kinds_[i] == Kind::text && !targets_[i] && knows_none(i)) merge_numbers(i);
+      if (kinds_[i] == Kind::text && !targets_[i] && may_merge(i)) merge_numbers(i);
       table_.texts[i] = texts_[i].texts();
       table_.thousands.emplace_back(points_[i].found());
     }
@@ -101,7 +101,8 @@ class Reader {
       texts_[t.column] =
           CsvTexts(t.known, is_target || (!t.known.empty() && all_csv_numbers(t.known)));
       refuses_others_[t.column] = t.refuses_others;
-      most_texts_[t.column] = t.known.size() + CsvFormat::kMostTexts;
+      most_texts_[t.column] =
+          t.are_names ? CsvTexts::kNone : t.known.size() + CsvFormat::kMostTexts;
     }
     targets_.assign(table_.columns(), false);
     for (const size_t i : format_.targets) targets_[i] = true;
@@ -195,9 +196,9 @@ class Reader {
     return index;
   }
 
-  bool knows_none(size_t column) const {
+  bool may_merge(size_t column) const {
     return std::ranges::all_of(format_.text_columns, [&](const CsvFormat::TextColumn& t) {
-      return t.column != column || t.known.empty();
+      return t.column != column || (t.known.empty() && !t.are_names);
     });
   }
 

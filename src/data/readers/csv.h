@@ -25,6 +25,7 @@ struct CsvFormat {
     std::vector<std::string> known{};  // have the indices 0, 1, ...; none of them is missing
     // How to go on if a text is not known, for the error message; empty: other texts are accepted.
     std::string refuses_others{};
+    bool are_names = false;  // of samples: any number of texts, each as it is written
   };
   std::vector<TextColumn> text_columns{};
   // A field without a value: see is_missing_csv(). keep: it counts as NaN, except in `targets`,

@@ -6,24 +6,14 @@
 
 #include <fmt/format.h>
 
-#include "../folder.h"
 #include "base/units.h"
-#include "data/readers/image.h"
 #include "data/tables.h"
+#include "guess_texts.h"
 #include "paths.h"
 
 namespace dpt {
 namespace {
 
-// "path=..., targets=kind": without the folder of paths.
-std::string settings_text(const DataGuess& g) {
-  std::string out;
-  for (const DataGuess::Setting& s : g.settings) {
-    const std::string file = std::filesystem::path(s.value).filename().string();
-    out += (out.empty() ? "" : ", ") + s.key + "=" + (s.is_path ? file : s.value);
-  }
-  return out;
-}
 std::string guess_text(const std::string& csv, const std::string& target = "") {
   const Folder folder;
   return settings_text(guess_csv({.path = folder.write("t.csv", csv), .target = target}));
@@ -31,10 +21,6 @@ std::string guess_text(const std::string& csv, const std::string& target = "") {
 std::string why_not(const std::string& csv, const std::string& target = "") {
   return data_error([&] { guess_text(csv, target); });
 }
-bool notes(const DataGuess& g, const std::string& text) {
-  return std::ranges::any_of(g.notes, [&](const std::string& n) { return has(n, text); });
-}
-
 // `rows` lines "i%3,i%2" and so on, from a format of the index.
 template <class F>
 std::string table(const std::string& header, int rows, F&& line) {
@@ -509,210 +495,6 @@ TEST_CASE("IDX files by their names, plain or gzip'ed") {
   CHECK(g.train.classes == 3);
   CHECK(g.train.inputs.sample() == Shape{1, 9, 9});
   CHECK(g.test->size() == 1);
-}
-
-TEST_CASE("images: one folder per class, with and without splits" * doctest::skip(!reads_png())) {
-  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
-  const Folder folder;
-  for (const char* name : {"train/cat/1.png", "train/cat/2.png", "train/dog/1.png",
-                           "valid/cat/1.png", "test/cat/1.png", "test/dog/1.png"})
-    folder.write(name, image);
-  const DataGuess split = guess_data({.path = folder.path()});
-  CHECK(has(settings_text(split), "path=train, test_path=test, resize=["));
-  CHECK(has(split.validation, "valid"));
-  CHECK(split.class_names == std::vector<std::string>{"cat", "dog"});
-  CHECK(split.train.size() == 3);
-  CHECK(split.test->size() == 2);
-  CHECK(split.mean.size() == 3);
-  CHECK(*std::ranges::max_element(split.mean) <= 1);
-  CHECK(!guess_data({.path = folder.file("train")}).has_test());
-  // A damaged image is left out, and files of other types are counted.
-  folder.write("train/dog/2.png", image.substr(0, 60));
-  folder.write("train/dog/3.gif", "GIF89a");
-  const DataGuess mixed = guess_data({.path = folder.path()});
-  CHECK(has(settings_text(mixed), "on_error=skip"));
-  CHECK(mixed.train.size() == 3);
-  CHECK(has(mixed.notes.at(2), "1 file is left out, as its type is not read: 1 .gif"));
-  CHECK(has(mixed.notes.at(3), "2.png cannot be read as PNG"));
-}
-
-TEST_CASE("images in folders of classes, below them, and those that are no classes" *
-          doctest::skip(!reads_png())) {
-  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
-  const Folder folder;
-  for (const char* name :
-       {"nest/a/x/1.png", "nest/b/1.png", "nest/c/y/z/1.png", "flat/images/1.png",
-        "seg/train/images/1.png", "seg/train/masks/1.png", "outer/inner/a/1.png",
-        "outer/inner/b/1.png", "loose/1.png", "loose/2.png", "gifs/a/1.png"})
-    folder.write(name, image);
-  folder.write("flat/labels.csv", "file,label\n");
-  folder.write("gifs/b/1.gif", "GIF89a");
-  const auto why = [&](const char* name) {
-    return data_error([&] { guess_data({.path = folder.file(name)}); });
-  };
-  const DataGuess nested = guess_data({.path = folder.file("nest")});
-  CHECK(nested.train.class_names == std::vector<std::string>{"a", "b", "c"});
-  CHECK(nested.train.size() == 3);
-  CHECK(has(why("flat"),
-            "flat holds images in one subfolder only, images/, and labels.csv, which is not read; "
-            "each class needs a subfolder of its own: move the images to "));
-  CHECK(has(why("seg"), "holds images/ and masks/, which look like images and their masks"));
-  CHECK(has(why("outer"), "if its subfolders are the classes, write: dptrain init "));
-  CHECK(has(why("loose"), "loose holds 2 images side by side; each class needs"));
-  CHECK(has(why("gifs"), "but files of types that are not read: 1 .gif"));
-}
-
-TEST_CASE("classes whose images lie in folders only are doubted" * doctest::skip(!reads_png())) {
-  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
-  const Folder folder;
-  for (const char* name : {"plants/apple/rust/1.png", "plants/apple/rot/1.png",
-                           "plants/pear/rust/1.png", "some/a/1.png", "some/b/x/1.png"})
-    folder.write(name, image);
-  CHECK(notes(guess_data({.path = folder.file("plants")}),
-              "warning: all images lie in subfolders of the class folders, such as " +
-                  folder.file("plants/apple/rot") +
-                  "; if the subfolders are the classes, run init on "));
-  CHECK_FALSE(notes(guess_data({.path = folder.file("some")}), "all images lie"));
-}
-
-TEST_CASE("folders of splits are found by many names" * doctest::skip(!reads_png())) {
-  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
-  for (const auto& [train, test, validation] :
-       {std::array{"train_set", "test_set", "val_set"}, std::array{"Train", "Test", "Valid"},
-        std::array{"training", "testing", "validation"}, std::array{"train2017", "test1", "val"}}) {
-    const Folder folder;
-    for (const char* split : {train, test, validation})
-      for (const char* name : {"/a/1.png", "/b/1.png"})
-        folder.write(split + std::string(name), image);
-    const DataGuess g = guess_data({.path = folder.path()});
-    CHECK(has(settings_text(g), fmt::format("path={}, test_path={}, ", train, test)));
-    CHECK(g.validation == folder.file(validation));
-    CHECK(g.class_names == std::vector<std::string>{"a", "b"});
-  }
-  // A class may have the name of a split.
-  const Folder vehicles;
-  for (const char* name :
-       {"bus/1.png", "car/1.png", "train/1.png", ".ipynb_checkpoints/1.png", "__MACOSX/car/1.png"})
-    vehicles.write(name, image);
-  CHECK(guess_data({.path = vehicles.path()}).train.classes == 3);
-}
-
-TEST_CASE("splits without classes, and images with boxes of objects, are refused with a remedy" *
-          doctest::skip(!reads_png())) {
-  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
-  const Folder folder;
-  for (const char* name :
-       {"pets/train/cat.0.png", "pets/train/cat.1.png", "pets/train/dog.0.png",
-        "pets/train/dog.1.png", "pets/test1/1.png", "yolo/images/train/1.png",
-        "yolo/images/val/2.png", "robo/train/images/1.png", "robo/valid/images/1.png",
-        "coco/train2017/1.png", "coco/val2017/1.png", "voc/JPEGImages/1.png",
-        "boxes/JPEGImages/1.png", "voc/SegmentationClass/1.png", "voc/SegmentationObject/1.png",
-        "late/test/a/1.png", "late/val/a/1.png"})
-    folder.write(name, image);
-  for (const char* name : {"yolo/labels/train/1.txt", "robo/train/labels/1.txt",
-                           "coco/annotations/instances.json", "boxes/Annotations/1.xml"})
-    folder.write(name, "0 0.5 0.5 1 1\n");
-  const auto why = [&](const char* name) {
-    return data_error([&] { guess_data({.path = folder.file(name)}); });
-  };
-  const std::string pets = why("pets");
-  CHECK(has(pets, "pets/train holds 4 images side by side; each class needs a subfolder"));
-  CHECK(has(why("yolo"), "yolo holds images and labels/ with .txt files, as for object detection"));
-  CHECK(has(why("robo"), "robo/train holds images and labels/ with .txt files, as for object"));
-  CHECK(has(why("coco"), "coco holds images and annotations/ with .json files, as for object"));
-  CHECK(has(why("boxes"), "boxes holds images and Annotations/ with .xml files, as for object"));
-  CHECK(has(why("voc"), "holds JPEGImages/ and SegmentationClass/, which look like images and"));
-  CHECK(has(why("late"), "late holds test/, but no train/ with the training set"));
-  // The remedy for names that begin with the class works.
-  const size_t begin = pets.find("cd '");
-  REQUIRE(begin != pets.npos);
-  CHECK(std::system(pets.substr(begin).c_str()) == 0);
-  const DataGuess g = guess_data({.path = folder.file("pets")});
-  CHECK(g.class_names == std::vector<std::string>{"cat", "dog"});
-  CHECK(!g.has_test());
-  CHECK(has(g.notes.at(2), "test1 is not used as a test set: its 1 image lies in no folders of "));
-}
-
-TEST_CASE("a table of image names is refused with a command that sorts the images" *
-          doctest::skip(!reads_png())) {
-  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
-  const Folder folder;
-  std::string classes = "file;label\n", ages = "file,age\n", mixed = "file,size,label\n";
-  for (int i = 0; i < 12; ++i) {
-    folder.write(fmt::format("photos/{}.png", i), image);
-    classes += fmt::format("{}.png;{}\n", i, i % 2 == 0 ? "cat" : "the dog");
-    ages += fmt::format("photos/{}.png,{}\n", i, 1.5 * i);
-    mixed += fmt::format("{}.png,{}.5,{}\n", i, i % 5, i % 2);
-  }
-  const auto why = [&](const std::string& name, const std::string& text) {
-    return data_error([&] { guess_data({.path = folder.write(name, text)}); });
-  };
-  // Runs the command of a refusal, and guesses what it made.
-  const auto sorted = [&](const std::string& refusal) {
-    const size_t begin = refusal.find("python3 -c '"),
-                 end = refusal.find("', and then: dptrain init ");
-    REQUIRE_MESSAGE(end != refusal.npos, refusal);
-    CHECK(std::system(refusal.substr(begin, end + 1 - begin).c_str()) == 0);
-    return guess_data({.path = refusal.substr(refusal.rfind(' ') + 1)});
-  };
-  const std::string refusal = why("labels.csv", classes);
-  CHECK(has(
-      refusal,
-      "labels.csv: column 'file' holds names of images, such as '0.png' on line 2; "
-      "dptrain reads one folder per class: copy the images into such folders with python3 -c '"));
-  CHECK(refusal.ends_with(folder.file("labels_images")));
-  // Files of one name in several folders, classes with slashes, ids without endings, and
-  // backslashes.
-  std::string patients = "image,finding\n", ids = "id,breed\n", windows = "file,label\n";
-  for (int i = 0; i < 12; ++i) {
-    folder.write(fmt::format("scans/p{}/view.png", i), image);
-    patients += fmt::format("scans/p{}/view.png,{}\n", i, i % 2 == 0 ? "a/b" : "a_b");
-    ids += fmt::format("{},{}\n", i, i % 3 == 0 ? "beagle" : "pug");
-    windows += fmt::format("scans\\p{}\\view.png,{}\n", i, i % 2);
-  }
-  CHECK(has(why("ids.csv", ids), "column 'id' holds names of images, such as '0' on line 2; "));
-  if (std::system("python3 -c ''") == 0) {
-    using Names = std::vector<std::string>;
-    struct Case {
-      const char* name;
-      std::string text;
-      Names classes;
-    };
-    for (const Case& c : {Case{"labels.csv", classes, {"cat", "the dog"}},
-                          {"patients.csv", patients, {"a-b", "a_b"}},
-                          {"ids.csv", ids, {"beagle", "pug"}},
-                          {"windows.csv", windows, {"0", "1"}}}) {
-      CAPTURE(c.name);
-      const DataGuess g = sorted(why(c.name, c.text));
-      CHECK(g.class_names == c.classes);
-      CHECK(g.train.size() == 12);
-    }
-  }
-  CHECK(has(why("ages.csv", ages),
-            "to predict values, dptrain reads images from arrays: write them"));
-  CHECK(has(why("turned.csv", "label,file\ncat,0.png\ndog,1.png\ncat,2.png\ndog,3.png\n"),
-            "os.path.join(\"" + folder.file("turned_images") + "\", r[0].replace("));
-  CHECK(
-      has(why("mixed.csv", mixed),
-          "mixed.csv: column 'file' holds names of images, such as '0.png' on line 2, which a CSV "
-          "data set cannot load; to train on the images, name the target columns with --target "
-          "a,b and leave out all other columns with --exclude; to train without the images, use "
-          "--exclude file"));
-  CHECK(
-      notes(guess_data({.path = folder.file("mixed.csv"), .exclude = "file"}), "inputs: 1 column"));
-  CHECK(has(data_error([&] { guess_data({.path = folder.file("mixed.csv"), .exclude = "size"}); }),
-            "copy the images into such folders with python3"));
-  // One picture beside a table is not named by its ids.
-  const Folder plots;
-  plots.write("0.png", image);
-  std::string numbered = "id,size,label\n";
-  for (int i = 0; i < 12; ++i) numbered += fmt::format("{},{}.5,{}\n", i, i % 5, i % 2);
-  CHECK(notes(guess_data({.path = plots.write("t.csv", numbered)}), "inputs: 1 column"));
-  std::string elsewhere = "file,size,label\n";
-  for (int i = 0; i < 12; ++i) elsewhere += fmt::format("far/{}.png,{}.5,{}\n", i, i % 5, i % 2);
-  CHECK(
-      notes(guess_data({.path = folder.write("elsewhere.csv", elsewhere)}),
-            "column 'file' is left out: it holds names of images, such as 'far/0.png' on line 2"));
 }
 
 TEST_CASE("masks of black and white pixels are refused with their conversion") {
