@@ -170,6 +170,33 @@ std::vector<size_t> category_columns(const Csv& c, const std::string& path, cons
   return out;
 }
 
+// The columns of texts of another set than the training set, and what its missing values are.
+void read_as_trained(const Csv& c, const TableColumns& training, const CsvColumns& columns,
+                     CsvFormat& format) {
+  const std::vector<ColumnEncoding>& encodings = training.encodings;
+  const bool fills = std::ranges::any_of(encodings, &ColumnEncoding::fills);
+  if (fills && c.missing != "drop") format.missing = CsvFormat::Missing::keep;
+  if (!fills && c.missing == "mean") format.missing = CsvFormat::Missing::refuse;
+  for (size_t i = 0; i < encodings.size(); ++i)
+    if (!encodings[i].categories.empty())
+      format.text_columns.push_back(
+          {.column = columns.inputs[i], .known = encodings[i].categories});
+}
+
+// The target column, if it holds the names of classes.
+void read_classes_as_texts(const Csv& c, const Dataset* training, const CsvFile& file,
+                           CsvFormat& format) {
+  const bool finds_classes = c.auto_classes && training == nullptr;
+  if (file.class_names.empty() && !finds_classes) return;
+  format.text_columns.push_back(
+      {.column = file.columns.targets[0],
+       .known = file.class_names,
+       .refuses_others = finds_classes ? ""
+                         : training != nullptr
+                             ? "that the model is trained with; correct it, or train with it"
+                             : "in `class_names`; add it to the list, or correct it"});
+}
+
 }  // namespace
 
 void read_classes(Csv& c, const Node& n, Diagnostics& d) {
@@ -263,33 +290,17 @@ CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training, bool l
   format.columns = out.columns.inputs;
   format.targets = out.columns.targets;
   format.columns.insert(format.columns.end(), format.targets.begin(), format.targets.end());
-  if (table) {
-    const std::vector<ColumnEncoding>& encodings = training->columns.encodings;
-    const bool fills = std::ranges::any_of(encodings, &ColumnEncoding::fills);
-    if (fills && c.missing != "drop") format.missing = CsvFormat::Missing::keep;
-    if (!fills && c.missing == "mean") format.missing = CsvFormat::Missing::refuse;
-    for (size_t i = 0; i < encodings.size(); ++i)
-      if (!encodings[i].categories.empty())
-        format.text_columns.push_back(
-            {.column = out.columns.inputs[i], .known = encodings[i].categories});
-  } else {
+  if (table)
+    read_as_trained(c, training->columns, out.columns, format);
+  else
     for (const size_t i : category_columns(c, path, head, out.columns, format))
       format.text_columns.push_back({.column = i});
-  }
   if (c.reads_names)
     for (const size_t i : out.columns.inputs)
       format.text_columns.push_back({.column = i, .are_names = true});
   format.label_words = label_words && !has_classes;
   if (has_classes) out.class_names = training != nullptr ? training->class_names : c.class_names;
-  const bool finds_classes = c.auto_classes && training == nullptr;
-  if (!out.class_names.empty() || finds_classes)
-    format.text_columns.push_back(
-        {.column = out.columns.targets[0],
-         .known = out.class_names,
-         .refuses_others = finds_classes ? ""
-                           : training != nullptr
-                               ? "that the model is trained with; correct it, or train with it"
-                               : "in `class_names`; add it to the list, or correct it"});
+  read_classes_as_texts(c, training, out, format);
   out.table = read_csv(path, format);
   out.table.doubt = head.doubt;
   return out;

@@ -62,7 +62,7 @@ struct ImageTable : Csv, ImageReading {
 
   // The settings by which the file is read: the inputs are the names.
   Csv csv() const {
-    Csv out = *this;
+    Csv out = static_cast<const Csv&>(*this);
     out.inputs = {image};
     out.reads_names = true;
     return out;

@@ -262,7 +262,7 @@ void add_format(DataGuess& g, const CsvFormat& format) {
 // input.
 std::optional<ImageColumn> images_of(const ScannedColumns& t, const CsvFormat& format,
                                      const std::string& path) {
-  const std::optional<ImageColumn> image = find_image_column(t, format, path);
+  std::optional<ImageColumn> image = find_image_column(t, format, path);
   if (!image || t.is_category(image->column) ||
       std::ranges::find(t.exclude, image->column) != t.exclude.end())
     return {};
