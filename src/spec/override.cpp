@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,16 @@ struct Shape {
   std::string_view section{};                // section: "data"
 };
 
+// Where a comment begins in a value that is a text without quotes or brackets; npos: nowhere.
+size_t comment_of(const std::string& argument, size_t value) {
+  const size_t first = argument.find_first_not_of(" \t\n\r", value);
+  if (first == argument.npos ||
+      std::string_view("\"'[{|>").find(argument[first]) != std::string::npos)
+    return argument.npos;
+  const size_t at = std::min(argument.find(" #", value), argument.find("\t#", value));
+  return at == argument.npos ? at : at + 1;
+}
+
 class Override {
  public:
   Override(Node& root, const SourceFile& argument, const Registries& registries, Diagnostics& d)
@@ -59,6 +70,13 @@ class Override {
     value_ = read_yaml(argument_, d_, equals + 1);
     if (value_.kind == Node::Kind::null) value_.where = span(0, equals);
     if (d_.count() != before) return;
+    if (const size_t comment = comment_of(text, equals + 1); comment != text.npos) {
+      d_.error(span(comment, text.size()),
+               fmt::format("'#' begins a comment here; write quotes around a value that has one: "
+                           "'{}=\"{}\"'",
+                           text.substr(0, equals), text.substr(equals + 1)));
+      return;
+    }
     if (root_.kind == Node::Kind::null) return;  // the file could not be read
     set(root_, 0, {Shape::Kind::root});
   }

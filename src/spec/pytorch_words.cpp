@@ -44,6 +44,15 @@ constexpr std::string_view kTied =
 constexpr std::string_view kMasks =
     "multihead_attention has `causal: true` and no other masks; the exported program can be "
     "changed";
+constexpr std::string_view kBlock =
+    "write it with residual, layer_norm and multihead_attention, as configs/gpt_shakespeare.yaml";
+constexpr std::string_view kNoLayer =
+    "there is no such layer; add it to the program that `dptrain export SPEC --to torch` writes";
+constexpr std::string_view kNoSchedule =
+    "`dptrain explain schedule` lists what there is; an own one needs the exported program";
+constexpr std::string_view kClipping = "set `clip_grad_norm: 1` or `clip_grad_value: 1`";
+constexpr std::string_view kWeightFiles =
+    "write `initial_weights: FILE` to read weights, and `dptrain export RUN -o FILE.pt` for others";
 constexpr std::string_view kWarps =
     "images are not rotated or warped here; write changed copies of the images once, or add the "
     "transform to the program that `dptrain export SPEC --to torch` writes";
@@ -87,8 +96,27 @@ constexpr Advice kAdvice[] = {
     {"lionpytorch", "use `optimizer: lion`"},
     {"transformerencoder", "write the layers of a block in `blocks`, and `repeat: N`"},
     {"centercrop", "write `crop: 224` in the data set image_folder"},
-    {"lambdalr",
-     "`dptrain explain schedule` lists what there is; an own one needs the exported program"},
+    {"lambdalr", kNoSchedule},
+    {"multiplicativelr", kNoSchedule},
+    {"chainedscheduler", kNoSchedule},
+    {"bilinear", kNoLayer},
+    {"embeddingbag", kNoLayer},
+    {"fold", kNoLayer},
+    {"unfold", kNoLayer},
+    {"maxunpool1d", kNoLayer},
+    {"maxunpool2d", kNoLayer},
+    {"maxunpool3d", kNoLayer},
+    {"softmin", kNoLayer},
+    {"rrelu", "use leaky_relu or prelu; slopes are not drawn at random"},
+    {"softmax2d", "use softmax, which takes dimension 1 by default"},
+    {"randaugment", kWarps},
+    {"autoaugment", kWarps},
+    {"trivialaugmentwide", kWarps},
+    {"concatdataset", "data sets are not joined: write their samples to one file"},
+    {"statedict", kWeightFiles},
+    {"loadstatedict", kWeightFiles},
+    {"load", kWeightFiles},
+    {"save", kWeightFiles},
     {"tensordataset", "save the arrays as .npy files and use the data set npy"},
     {"imagefolder", "use the data set image_folder"},
     {"flowfromdataframe", "use the data set image_table"},
@@ -126,8 +154,10 @@ constexpr Advice kAdvice[] = {
     {"gradscaler", kPrecision},
     {"autocast", kPrecision},
     {"forward", "layers of `model` are computed in order; `name` and `from` join others"},
-    {"transformerencoderlayer",
-     "write it with residual, layer_norm and multihead_attention, as configs/gpt_shakespeare.yaml"},
+    {"transformer", kBlock},
+    {"transformerencoderlayer", kBlock},
+    {"transformerdecoder", kBlock},
+    {"transformerdecoderlayer", kBlock},
     {"lstm", kRecurrent},
     {"gru", kRecurrent},
     {"rnn", kRecurrent},
@@ -159,6 +189,11 @@ constexpr Advice kAdvice[] = {
     {"gradientaccumulationsteps", "set `accumulate: N`, micro-batches per step"},
     {"accumulategradbatches", "set `accumulate: N`, micro-batches per step"},
     {"maxepochs", "write `epochs: 10`"},
+    {"numepochs", "write `epochs: 10`"},
+    {"maxsteps", "write `steps: 1000`"},
+    {"maxgradnorm", kClipping},
+    {"gradclip", kClipping},
+    {"clipgradients", kClipping},
     {"batchfirst", "sequences are always [N, L, E], so delete this key"},
     {"embeddim", kInferred},
     {"inplace", "memory is planned for the whole graph, so delete this key"},
@@ -167,7 +202,7 @@ constexpr Advice kAdvice[] = {
      "`model` is a sequential list of layers; to repeat a list of layers, name it in `blocks`"},
     {"bf16mixed", kPrecision},
     {"16mixed", kPrecision},
-    {"gradientclipval", "set `clip_grad_norm: 1` or `clip_grad_value: 1`"},
+    {"gradientclipval", kClipping},
     {"criterion", "write `loss: cross_entropy` or another loss"},
     {"manualseed", "set `seed: 0`"},
     {"worldsize", "set `devices: 2`, or start the ranks with torchrun, srun or mpirun"},
@@ -198,7 +233,9 @@ std::string plain_name(std::string_view word) {
   std::string out;
   for (unsigned char c : word.substr(0, word.find('(')))
     if (c != '_' && c != '-' && c != ' ') out += static_cast<char>(std::tolower(c));
-  return out;
+  // Sizes are inferred for every layer: LazyLinear is linear.
+  constexpr std::string_view kLazy = "lazy";
+  return out.starts_with(kLazy) ? out.substr(kLazy.size()) : out;
 }
 
 std::string_view pytorch_advice(std::string_view word) {

@@ -367,7 +367,7 @@ std::string explain_pytorch(const Registries& v, std::string_view word) {
     if (has_word(p.key.torch, name)) out += fmt::format("key '{}': {}\n", p.path, p.key.doc);
   for (const RegistryInfo& w : registry_infos())
     for (const RegistryEntry* n : registry_of(v, w.list)) {
-      if (has_word(n->usage.torch, name))
+      if (has_word(n->usage.torch, name) || plain_name(n->name) == name)
         out += fmt::format("{} '{}': {}\n", w.what, n->name, n->summary);
       for (const KeyDoc& k : n->describe())
         if (has_word(k.torch, name))

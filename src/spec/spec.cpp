@@ -82,7 +82,7 @@ void set_devices(const Node& root, const TopKeys& top, Spec& spec, Diagnostics& 
 // where they belong and removes them, so that they are not also reported as unknown.
 class Misplaced {
  public:
-  Misplaced(const Registries& registries, Diagnostics& d) : d_(d) {
+  Misplaced(const Registries& registries, Diagnostics& d) : d_(d), registries_(registries) {
     for (const KeyDoc& section : top_keys(registries).describe())
       sections_.push_back({section, keys_in(section, registries)});
   }
@@ -114,13 +114,32 @@ class Misplaced {
   };
 
   bool tell_home(const Located<std::string>& key) {
+    const std::vector<KeyDoc> beside = item_keys();
+    if (std::ranges::find(beside, key.value, &KeyDoc::name) != beside.end()) {
+      d_.error(key.where, fmt::format("unknown key '{0}' in the spec; it stands beside a layer of "
+                                      "`model`, as in {{linear: 10, {0}: ...}}",
+                                      key.value));
+      return true;
+    }
     std::vector<std::string> homes;
     for (const Section& s : sections_)
-      if (s.has(key.value)) homes.push_back(fmt::format("{}.{}", s.doc.name, key.value));
+      if (s.has(key.value)) homes.push_back(home(s, key.value));
     if (!homes.empty())
       d_.error(key.where, fmt::format("unknown key '{}' in the spec; did you mean '{}'?", key.value,
                                       fmt::join(homes, "' or '")));
     return !homes.empty();
+  }
+
+  // "data.batch_size"; of a key that one choice alone has: "parallel: {pipeline: {stages: ...}}".
+  std::string home(const Section& section, const std::string& key) const {
+    std::vector<std::string_view> owners;
+    if (!section.doc.registry.empty())
+      for (const RegistryEntry* e : registry_of(registries_, section.doc.registry))
+        for (const KeyDoc& k : e->describe())
+          if (k.name == key) owners.push_back(e->name);
+    if (owners.size() == 1)
+      return fmt::format("{}: {{{}: {{{}: ...}}}}", section.doc.name, owners[0], key);
+    return fmt::format("{}.{}", section.doc.name, key);
   }
 
   // With levels = 2 also searches the settings of a choice: ddp: {devices: 2}.
@@ -140,6 +159,7 @@ class Misplaced {
   }
 
   Diagnostics& d_;
+  const Registries& registries_;
   std::vector<Section> sections_;
 };
 

@@ -19,6 +19,8 @@ size_t word_length(std::string_view s) {
   return static_cast<size_t>(std::ranges::find_if_not(s, is_letter) - s.begin());
 }
 
+bool word_end(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
 std::string_view trimmed(std::string_view s) {
   while (!s.empty() && is_blank(s.front())) s.remove_prefix(1);
   while (!s.empty() && is_blank(s.back())) s.remove_suffix(1);
@@ -135,7 +137,8 @@ std::optional<YamlSlip> slip_before_key(std::string_view text, size_t offset) {
 std::optional<YamlSlip> open_bracket(std::string_view text, size_t offset, char bracket) {
   std::vector<size_t> open;
   char before = '\n';  // the last non-blank character; '\n' at the beginning of a line
-  for (size_t i = 0; i < std::min(offset, text.size()); ++i) {
+  constexpr size_t kBehind = 2;  // the reader stops before a bracket that it does not expect
+  for (size_t i = 0; i < std::min(offset + kBehind, text.size()); ++i) {
     const char c = text[i];
     const bool begins = before == '\n' || std::string_view("[{,:-").find(before) != text.npos;
     if (c == '#' && (i == 0 || is_blank(text[i - 1]) || text[i - 1] == '\n')) {
@@ -144,6 +147,11 @@ std::optional<YamlSlip> open_bracket(std::string_view text, size_t offset, char 
       for (++i; i < text.size() && text[i] != c; ++i)
         if (c == '"' && text[i] == '\\') ++i;
     } else if ((c == '{' || c == '[') && (begins || !open.empty())) {
+      // `{sgd:{lr: 0.1}}`: the word and the bracket are one text, which a later bracket ends.
+      if (!open.empty() && i > 1 && text[i - 1] == ':' && word_end(text[i - 2]))
+        return YamlSlip{.offset = i - 1,
+                        .length = 2,
+                        .message = fmt::format("write a space after the colon: `: {}`", c)};
       open.push_back(i);
     } else if ((c == '}' || c == ']') && !open.empty()) {
       open.pop_back();

@@ -293,6 +293,17 @@ TEST_CASE("an override without a value, as of a shell variable that is not set, 
   CHECK(Loaded(folder.path / "a.yaml", {"out=''"}).d.ok());
 }
 
+TEST_CASE("an override has no comment: a value that seems to have one needs quotes") {
+  const Folder folder;
+  folder.write("a.yaml", kBase);
+  const Loaded l(folder.path / "a.yaml", {"out=ph #2"});
+  CHECK(
+      l.d.render().starts_with("out=ph #2:1:8: error: '#' begins a comment here; write quotes "
+                               "around a value that has one: 'out=\"ph #2\"'"));
+  for (const char* fine : {"out='ph #2'", "out=\"ph #2\"", "out=ph#2"})
+    CHECK(Loaded(folder.path / "a.yaml", {fine}).d.ok());
+}
+
 TEST_CASE("overrides: values, sections that are missing, keys that exclude each other") {
   CHECK(overridden("data", {"data.batch_size=256", "data.limit=100"}) ==
         "dataset: fashion_mnist\nbatch_size: 256\nshuffle: false\nlimit: 100\n");
