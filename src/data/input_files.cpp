@@ -79,6 +79,7 @@ std::vector<std::string> expanded(std::span<const std::string> paths,
 // Images for a run whose samples [1 or 3, H, W] did not come from image files.
 class ImageReader : public SampleReader {
  public:
+  // sample: [1 or 3, H, W].
   ImageReader(Shape sample, std::vector<std::string> files)
       : sample_(sample), files_(std::move(files)) {}
 
@@ -212,10 +213,15 @@ void read_images(const Choice& dataset, const SampleForm& form, InputFiles& out)
   if (type.image_reader != nullptr) {
     out.dataset.reader = type.image_reader(dataset.settings, out.files, sample);
   } else {
-    if (form.stored.dtype != DType::u8 || sample.rank() != 3 || (sample[0] != 1 && sample[0] != 3))
-      fail(Fault::data, "{} is an image, but the samples of this run are {}", out.files[0],
-           text_of(form.stored));
-    out.dataset.reader = std::make_shared<ImageReader>(sample, out.files);
+    const bool gray = sample.rank() == 2, colors = sample.rank() == 3 && sample[0] == 3;
+    if (form.stored.dtype != DType::u8 ||
+        !(gray || colors || (sample.rank() == 3 && sample[0] == 1)))
+      fail(Fault::data,
+           "{} is an image, but the samples of this run are {}; only samples of bytes [H, W], "
+           "[1, H, W] or [3, H, W] are read from images: write the images to an array, as for the "
+           "training",
+           out.files[0], text_of(form.stored));
+    out.dataset.reader = std::make_shared<ImageReader>(gray ? sample.batch(1) : sample, out.files);
   }
   out.dataset.reader = std::make_shared<NotingReader>(out.dataset.reader, out.unread);
   out.dataset.inputs = {.desc = {form.stored.dtype, sample.batch(samples)}};

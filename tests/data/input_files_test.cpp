@@ -179,7 +179,7 @@ TEST_CASE("arrays have samples of the run's shape and type") {
         folder.file("nodir") + " does not exist: there is no such file or folder");
   CHECK(has(refusal(set, {one, folder.write("a.png", "x")}), "cannot be mixed"));
   CHECK(has(refusal(set, {folder.file("a.png")}),
-            "is an image, but the samples of this run are [2, 2] f32"));
+            "is an image, but the samples of this run are [2, 2] f32; only samples of bytes"));
 }
 
 TEST_CASE("tokens must be those of the training data") {
@@ -201,6 +201,14 @@ TEST_CASE("images become the samples of a run of other images") {
   std::vector<uint8_t> pixels(16);
   in.dataset.reader->read(0, std::as_writable_bytes(std::span(pixels)));
   CHECK(*std::ranges::max_element(pixels) > 0);
+  // Gray images [H, W] of an array are read alike.
+  Set flat = numbers(DType::u8);
+  flat.form.stored = {DType::u8, {4, 4}};
+  const InputFiles gray = read_input_files(flat.choice, flat.form, std::vector{png});
+  CHECK(gray.dataset.inputs.desc.shape == Shape{1, 4, 4});
+  std::vector<uint8_t> same(16);
+  gray.dataset.reader->read(0, std::as_writable_bytes(std::span(same)));
+  CHECK(same == pixels);
   std::filesystem::copy(png, folder.file("b.png"));
   std::filesystem::copy(png, folder.file("a.png"));
   folder.write("notes.txt", "no image");

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -154,16 +155,24 @@ void check_classes(const fs::path& folder, const fs::path& parent) {
                          (folder / "CLASS" / "1.jpg").string()));
 }
 
-// How a shell sorts images whose names begin with their class, as cat.0.jpg and dog.0.jpg do;
-// empty: names seem to begin with none.
-std::string sorted_by_names(const std::string& folder, const std::vector<fs::path>& files) {
+// A shell's word: in single quotes.
+std::string quoted(std::string text) {
+  for (size_t at = 0; (at = text.find('\'', at)) != text.npos; at += 4)
+    text.replace(at, 1, "'\\''");
+  return "'" + text + "'";
+}
+
+// A command that writes a table of the images and their classes, if their names begin with the
+// class, as in american_bulldog_12.jpg; else empty.
+std::string listed_by_names(const std::string& folder, const std::vector<fs::path>& files) {
+  constexpr std::string_view kBehind = "0123456789 _.()-";  // the class
   constexpr size_t kMostShown = 3;
   std::map<std::string, size_t> counts;
+  std::set<std::string> endings;
   for (const fs::path& file : files) {
-    const std::string name = file.filename().string();
-    const auto end =
-        std::ranges::find_if(name, [](unsigned char c) { return std::isalpha(c) == 0; });
-    ++counts[std::string(name.begin(), end)];
+    const std::string name = file.stem().string();
+    ++counts[name.substr(0, name.find_last_not_of(kBehind) + 1)];
+    endings.insert(lower_name(file.extension()).substr(1));
   }
   if (counts.size() < 2 || counts.contains("") ||
       std::ranges::any_of(counts, [](const auto& c) { return c.second < 2; }))
@@ -171,10 +180,13 @@ std::string sorted_by_names(const std::string& folder, const std::vector<fs::pat
   std::vector<std::string> shown;
   for (const auto& [name, count] : counts)
     if (shown.size() < kMostShown) shown.push_back(name);
+  const std::string table = quoted((fs::path(folder) / "classes.csv").string());
   return fmt::format(
-      ". If their names begin with the class ({}{}), this sorts them: cd '{}' && for f in *.*; do "
-      "c=\"${{f%%[!A-Za-z]*}}\"; mkdir -p \"$c\"; mv \"$f\" \"$c/\"; done",
-      fmt::join(shown, ", "), shown.size() < counts.size() ? ", ..." : "", folder);
+      ". If their names begin with the class ({}{}), list them with (echo file,class; ls {} | grep "
+      "-iE '\\.({})$' | sed -E 's/^(.*[^{}])[{}]*\\.[^.]*$/\"&\",\"\\1\"/') > {}, and then: "
+      "dptrain init {}",
+      fmt::join(shown, ", "), shown.size() < counts.size() ? ", ..." : "", quoted(folder),
+      fmt::join(endings, "|"), kBehind, kBehind, table, table);
 }
 
 void note_unused(const fs::path& folder, std::string_view what, ImageLayout& out) {
@@ -234,7 +246,7 @@ std::string loose_images(const std::string& folder) {
   return fmt::format(
       "{0} holds {1} side by side; each class needs a subfolder of its own: move the images to "
       "{0}/CLASS/1.jpg{2}{3}",
-      folder, counted(files.size(), "image"), table(), sorted_by_names(folder, files));
+      folder, counted(files.size(), "image"), table(), listed_by_names(folder, files));
 }
 
 std::string unread_files(const std::string& folder) {

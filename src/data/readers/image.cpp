@@ -108,6 +108,7 @@ Image decode_image(std::span<const std::byte> bytes, const std::string& path) {
     case ImageFormat::other:
       break;
   }
+  if (bytes.empty()) fail(Fault::data, "{} is empty; remove it", path);
   fail(
       Fault::data,
       "{} is not a JPEG, PNG, BMP, PPM, PGM, WebP or TIFF image{}; convert it to PNG, or remove it",

@@ -101,13 +101,26 @@ TEST_CASE("splits without classes, and images with boxes of objects, are refused
           doctest::skip(!reads_png())) {
   const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
   const Folder folder;
-  for (const char* name :
-       {"pets/train/cat.0.png", "pets/train/cat.1.png", "pets/train/dog.0.png",
-        "pets/train/dog.1.png", "pets/test1/1.png", "yolo/images/train/1.png",
-        "yolo/images/val/2.png", "robo/train/images/1.png", "robo/valid/images/1.png",
-        "coco/train2017/1.png", "coco/val2017/1.png", "voc/JPEGImages/1.png",
-        "boxes/JPEGImages/1.png", "voc/SegmentationClass/1.png", "voc/SegmentationObject/1.png",
-        "late/test/a/1.png", "late/val/a/1.png"})
+  for (const char* name : {"pets/train/cat.0.png",
+                           "pets/train/cat.1.png",
+                           "pets/train/big dog (0).png",
+                           "pets/train/big dog (1).png",
+                           "pets/test1/1.png",
+                           "sorted/train/cat/1.png",
+                           "sorted/train/dog/1.png",
+                           "sorted/test1/1.png",
+                           "yolo/images/train/1.png",
+                           "yolo/images/val/2.png",
+                           "robo/train/images/1.png",
+                           "robo/valid/images/1.png",
+                           "coco/train2017/1.png",
+                           "coco/val2017/1.png",
+                           "voc/JPEGImages/1.png",
+                           "boxes/JPEGImages/1.png",
+                           "voc/SegmentationClass/1.png",
+                           "voc/SegmentationObject/1.png",
+                           "late/test/a/1.png",
+                           "late/val/a/1.png"})
     folder.write(name, image);
   for (const char* name : {"yolo/labels/train/1.txt", "robo/train/labels/1.txt",
                            "coco/annotations/instances.json", "boxes/Annotations/1.xml"})
@@ -123,14 +136,17 @@ TEST_CASE("splits without classes, and images with boxes of objects, are refused
   CHECK(has(why("boxes"), "boxes holds images and Annotations/ with .xml files, as for object"));
   CHECK(has(why("voc"), "holds JPEGImages/ and SegmentationClass/, which look like images and"));
   CHECK(has(why("late"), "late holds test/, but no train/ with the training set"));
+  const DataGuess sorted = guess_data({.path = folder.file("sorted")});
+  CHECK(has(sorted.notes.at(2), "test1 is not used as a test set: its 1 image lies in no folders"));
   // The remedy for names that begin with the class works.
-  const size_t begin = pets.find("cd '");
-  REQUIRE(begin != pets.npos);
-  CHECK(std::system(pets.substr(begin).c_str()) == 0);
-  const DataGuess g = guess_data({.path = folder.file("pets")});
-  CHECK(g.class_names == std::vector<std::string>{"cat", "dog"});
-  CHECK(!g.has_test());
-  CHECK(has(g.notes.at(2), "test1 is not used as a test set: its 1 image lies in no folders of "));
+  folder.write("pets/train/notes.txt", "");
+  const size_t begin = pets.find("(echo "), end = pets.find(", and then: dptrain init '");
+  REQUIRE(end != pets.npos);
+  CHECK(std::system(pets.substr(begin, end - begin).c_str()) == 0);
+  const DataGuess g = guess_data({.path = folder.file("pets/train/classes.csv")});
+  CHECK(g.class_names == std::vector<std::string>{"big dog", "cat"});
+  CHECK(g.train.size() == 4);
+  CHECK(has(why("pets"), "; if " + folder.file("pets/train/classes.csv") + " names them, run: "));
 }
 
 TEST_CASE("a table that names images is an image_table" * doctest::skip(!reads_png())) {
