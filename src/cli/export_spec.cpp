@@ -45,7 +45,8 @@ void note_dropout(const Spec& spec, const CompiledModel& model) {
   if (dropout && spec.random != "torch")
     print_stderr(
         "note: PyTorch and dptrain draw different dropout masks, so losses differ; export and "
-        "train with random=torch for the same masks\n");
+        "train with random=torch{} for the same masks\n",
+        spec.parallel.what->name == "single" ? "" : " parallel=single");
 }
 
 // The parameters of each group, if the spec has groups.

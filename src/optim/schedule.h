@@ -41,6 +41,8 @@ struct ScheduleType : RegistryEntry {
   // The schedule as a Python expression: "lr_scheduler.StepLR(optimizer, step_size=30)".
   std::string (*torch)(const std::any& settings, int64_t total);
   bool needs_metric = false;  // PyTorch's step() takes a metric, once per epoch
+  // For needs_metric: whether a larger metric is better.
+  bool (*takes_larger)(const std::any& settings) = nullptr;
   bool own_rate = false;      // starts from its own learning rate, not the optimizer's
   // For own_rate: the base learning rates of parameters in no group and of each of the spec's
   // parameter_groups; one: of all parameters. Null: one.

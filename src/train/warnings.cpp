@@ -356,6 +356,19 @@ void check_warmup_epoch(const Session& s, Warnings& out) {
                    counted(steps, "step"), schedule.warmup_factor, std::min<int64_t>(steps, 500))});
 }
 
+// PyTorch's users give mode: max where they pass an accuracy to step().
+void check_plateau_mode(const Session& s, Warnings& out) {
+  const ScheduleType* type = schedule_of(s.settings.spec);
+  if (!type || type->takes_larger == nullptr) return;
+  const Choice& schedule = s.settings.spec.schedule.schedule;
+  if (!type->takes_larger(schedule.settings)) return;
+  out.push_back(
+      {schedule.where,
+       fmt::format("{} follows the loss, and `mode: max` takes a larger loss for a better "
+                   "one; write `mode: min`",
+                   type->name)});
+}
+
 // Whether the schedule has the same rate in all `total` intervals.
 bool is_constant(const ScheduleType& type, const Choice& choice, int64_t total) {
   constexpr int64_t kMostLookedAt = 100000;  // longer runs are not checked
@@ -435,6 +448,7 @@ std::vector<Warning> warnings_of(const Session& session, std::optional<int> core
   check_warmup_end(session, out);
   check_warmup_epoch(session, out);
   check_schedule_effect(session, out);
+  check_plateau_mode(session, out);
   check_average(session, out);
   check_no_decay(session, out);
   return out;

@@ -135,6 +135,8 @@ optimizer: sgd
       said("seed=1") ==
       "note: PyTorch and dptrain draw different dropout masks, so losses differ; export and train "
       "with random=torch for the same masks\n");
+  CHECK(said("parallel=ddp").find("with random=torch parallel=single for the same masks") !=
+        std::string::npos);
   CHECK(said("random=torch").empty());
   CHECK(said("model[1].p=0").empty());
 }

@@ -126,7 +126,10 @@ ScheduleType reduce_on_plateau() {
           [](const std::any& settings, int64_t) {
             return torch_call(std::any_cast<const ReduceOnPlateau&>(settings));
           },
-          true};
+          true,
+          [](const std::any& settings) {
+            return std::any_cast<const ReduceOnPlateau&>(settings).mode == "max";
+          }};
 }
 
 }  // namespace dpt::schedules
