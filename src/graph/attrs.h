@@ -89,6 +89,8 @@ struct Convolution {
   int64_t groups = 1;
   Extents output_padding{};  // convolution_transpose: added to the result's extents
 };
+// Which of the x, w and y of y = convolution(x, w) an operator computes: y, x or w.
+enum class ConvolutionPass : uint8_t { forward, input_gradient, weight_gradient };
 struct Pool {
   Window window;
   bool ceil_mode = false;
