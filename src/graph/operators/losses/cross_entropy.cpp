@@ -25,20 +25,6 @@ void check(std::span<const TensorDesc> in, const CrossEntropy& attrs) {
   need_class_weight("cross_entropy", in, dim);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const CrossEntropy& attrs) {
-  check(in, attrs);
-  return one_double();
-}
-
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const CrossEntropy& attrs) {
-  check(in, attrs);
-  return {in[0]};
-}
-
-std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  return loss_gradient(g, n, "cross_entropy_gradient", dy);
-}
-
 // Calls f(position, q) for each position that is not ignored.
 template <class T, class F>
 void for_each_q(const KernelArgs& args, const CrossEntropy& s, F f) {
@@ -116,17 +102,7 @@ void backward(const KernelArgs& args, const CrossEntropy& attrs) {
 }  // namespace
 
 Operators cross_entropy() {
-  return {{.name = "cross_entropy",
-           .precision = Precision::full,
-           .infer = typed<infer>,
-           .gradient = gradient,
-           .reference = typed<forward>,
-           .flops = elements_of_first_input},
-          {.name = "cross_entropy_gradient",
-           .precision = Precision::full,
-           .infer = typed<infer_gradient>,
-           .reference = typed<backward>,
-           .traits = Trait::backward}};
+  return loss_types<check, forward, backward>("cross_entropy", "cross_entropy_gradient");
 }
 
 }  // namespace dpt::operators

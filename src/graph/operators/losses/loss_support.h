@@ -8,16 +8,39 @@
 
 namespace dpt::operators {
 
-inline std::vector<ValueId> loss_gradient(GraphBuilder& g, const GraphNode& n, std::string_view op,
-                                          std::span<const ValueId> dy) {
-  require(dy[0] == kNoValue, "a loss is the last node: nothing can stand behind it");
-  std::vector<ValueId> out(n.in.size(), kNoValue);
-  out[0] = g.apply(op, n.in, n.attrs);
-  return out;
-}
-
 // The result of a loss, which is summed over shards.
 inline std::vector<TensorDesc> one_double() { return {{DType::f64, {1}}}; }
+
+// The operator `name` and its gradient, NAME_gradient. kCheck(inputs, [attributes]) throws if the
+// inputs do not fit each other.
+template <auto kCheck, auto kForward, auto kBackward>
+Operators loss_types(std::string_view name, std::string_view gradient) {
+  return {{.name = name,
+           .precision = Precision::full,
+           .infer = [](std::span<const TensorDesc> in,
+                       const std::any& attrs) -> std::vector<TensorDesc> {
+             typed<kCheck>(in, attrs);
+             return one_double();
+           },
+           .gradient =
+               [](GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+                 require(dy[0] == kNoValue, "a loss is the last node: nothing can stand behind it");
+                 std::vector<ValueId> out(n.in.size(), kNoValue);
+                 out[0] = g.apply(fmt::format("{}_gradient", n.op->name), n.in, n.attrs);
+                 return out;
+               },
+           .reference = typed<kForward>,
+           .flops = elements_of_first_input},
+          {.name = gradient,
+           .precision = Precision::full,
+           .infer = [](std::span<const TensorDesc> in,
+                       const std::any& attrs) -> std::vector<TensorDesc> {
+             typed<kCheck>(in, attrs);
+             return {in[0]};
+           },
+           .reference = typed<kBackward>,
+           .traits = Trait::backward}};
+}
 
 inline void need_divisor(const TensorDesc& output, const TensorDesc& divisor) {
   require(divisor.shape == Shape{1} && divisor.dtype == output.dtype, "a loss takes a divisor [1]");

@@ -19,20 +19,6 @@ void check(std::span<const TensorDesc> in) {
   need_class_weight("multi_margin_loss", in, 1);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
-  check(in);
-  return one_double();
-}
-
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in) {
-  check(in);
-  return {in[0]};
-}
-
-std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  return loss_gradient(g, n, "multi_margin_loss_gradient", dy);
-}
-
 // The labels of a sample.
 std::span<const int32_t> labels_of(const TensorView& target, int64_t sample, int64_t classes) {
   const auto all = target.as<const int32_t>();
@@ -101,17 +87,7 @@ void backward(const KernelArgs& args, const MultiMargin& attrs) {
 }  // namespace
 
 Operators multi_margin_loss() {
-  return {{.name = "multi_margin_loss",
-           .precision = Precision::full,
-           .infer = typed<infer>,
-           .gradient = gradient,
-           .reference = typed<forward>,
-           .flops = elements_of_first_input},
-          {.name = "multi_margin_loss_gradient",
-           .precision = Precision::full,
-           .infer = typed<infer_gradient>,
-           .reference = typed<backward>,
-           .traits = Trait::backward}};
+  return loss_types<check, forward, backward>("multi_margin_loss", "multi_margin_loss_gradient");
 }
 
 }  // namespace dpt::operators

@@ -18,20 +18,6 @@ void check(std::span<const TensorDesc> in, const NllLoss& attrs) {
   need_class_weight("nll_loss", in, dim);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const NllLoss& attrs) {
-  check(in, attrs);
-  return one_double();
-}
-
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const NllLoss& attrs) {
-  check(in, attrs);
-  return {in[0]};
-}
-
-std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  return loss_gradient(g, n, "nll_loss_gradient", dy);
-}
-
 // Calls f(offset of the target class's element, its weight).
 template <class F>
 void for_each_target(const KernelArgs& args, const NllLoss& s, F f) {
@@ -74,19 +60,9 @@ std::string variant(const NllLoss& attrs) { return attrs.gamma != 0 ? "focal" : 
 }  // namespace
 
 Operators nll_loss() {
-  return {{.name = "nll_loss",
-           .precision = Precision::full,
-           .infer = typed<infer>,
-           .gradient = gradient,
-           .reference = typed<forward>,
-           .flops = elements_of_first_input,
-           .variant = typed<variant>},
-          {.name = "nll_loss_gradient",
-           .precision = Precision::full,
-           .infer = typed<infer_gradient>,
-           .reference = typed<backward>,
-           .traits = Trait::backward,
-           .variant = typed<variant>}};
+  Operators out = loss_types<check, forward, backward>("nll_loss", "nll_loss_gradient");
+  for (OperatorType& type : out) type.variant = typed<variant>;
+  return out;
 }
 
 }  // namespace dpt::operators

@@ -11,18 +11,9 @@ template <class F>
 class PointwiseLoss {
  public:
   static Operators types() {
-    return {{.name = kRow.name,
-             .precision = Precision::full,
-             .infer = typed<infer>,
-             .gradient = gradient,
-             .reference = typed<forward>,
-             .flops = elements_of_first_input,
-             .autocast_refuses = kRow.autocast_refuses},
-            {.name = kRow.gradient,
-             .precision = Precision::full,
-             .infer = typed<infer_gradient>,
-             .reference = typed<backward>,
-             .traits = Trait::backward}};
+    Operators out = loss_types<check, forward, backward>(kRow.name, kRow.gradient);
+    out[0].autocast_refuses = kRow.autocast_refuses;
+    return out;
   }
 
  private:
@@ -45,19 +36,6 @@ class PointwiseLoss {
         fail(Fault::spec, "{}: weights {} do not fit the last extents of output {}", kRow.name,
              str(w), str(x));
     }
-  }
-
-  static std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
-    check(in);
-    return one_double();
-  }
-  static std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in) {
-    check(in);
-    return {in[0]};
-  }
-  static std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n,
-                                       std::span<const ValueId> dy) {
-    return loss_gradient(g, n, kRow.gradient, dy);
   }
 
   // Calls f(i, divisor, x, t, weight, positive) for each element.
