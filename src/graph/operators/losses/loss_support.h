@@ -46,16 +46,25 @@ inline void need_divisor(const TensorDesc& output, const TensorDesc& divisor) {
   require(divisor.shape == Shape{1} && divisor.dtype == output.dtype, "a loss takes a divisor [1]");
 }
 
-// Element i of a weight that is broadcast over the leading dimensions; 1 if there is no weight.
-inline double weight_at(const TensorView* w, size_t i) {
-  if (w == nullptr) return 1;
-  const size_t n = static_cast<size_t>(w->desc.shape.elements());
-  return w->desc.dtype == DType::f64 ? w->as<const double>()[i % n]
-                                     : static_cast<double>(w->as<const float>()[i % n]);
-}
+// Weights that are broadcast over the leading dimensions: those of an input, or 1 if `input` is 0
+// or there are fewer inputs.
+class Weights {
+ public:
+  Weights(const KernelArgs& args, size_t input) {
+    if (input == 0 || input >= args.in.size()) return;
+    if (args.in[input].desc.dtype == DType::f64)
+      doubles_ = args.in[input].as<const double>();
+    else
+      floats_ = args.in[input].as<const float>();
+  }
+  double operator[](size_t i) const {
+    if (!floats_.empty()) return static_cast<double>(floats_[i % floats_.size()]);
+    return doubles_.empty() ? 1 : doubles_[i % doubles_.size()];
+  }
 
-inline const TensorView* input_or_none(const KernelArgs& args, size_t i) {
-  return i < args.in.size() ? &args.in[i] : nullptr;
-}
+ private:
+  std::span<const double> doubles_;
+  std::span<const float> floats_;
+};
 
 }  // namespace dpt::operators

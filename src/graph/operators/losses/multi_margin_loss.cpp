@@ -41,14 +41,14 @@ template <class T, class F>
 void for_each_violation(const KernelArgs& args, const MultiMargin& attrs, F f) {
   const double margin = attrs.margin;
   const auto x = args.in[0].as<const T>();
-  const TensorView* w = input_or_none(args, 3);
+  const Weights w(args, 3);
   const int64_t samples = args.in[0].desc.shape[0], classes = args.in[0].desc.shape[1];
   for (int64_t n = 0; n < samples; ++n) {
     const auto labels = labels_of(args.in[1], n, classes);
     const auto first = static_cast<size_t>(n * classes);
     for (const int32_t label : labels) {
       const size_t y = first + static_cast<size_t>(label);
-      const double factor = weight_at(w, static_cast<size_t>(label)) / static_cast<double>(classes);
+      const double factor = w[static_cast<size_t>(label)] / static_cast<double>(classes);
       for (int32_t c = 0; c < classes; ++c) {
         const size_t i = first + static_cast<size_t>(c);
         const double z = margin - static_cast<double>(x[y]) + static_cast<double>(x[i]);

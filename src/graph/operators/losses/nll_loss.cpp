@@ -21,10 +21,10 @@ void check(std::span<const TensorDesc> in, const NllLoss& attrs) {
 // Calls f(offset of the target class's element, its weight).
 template <class F>
 void for_each_target(const KernelArgs& args, const NllLoss& s, F f) {
-  const TensorView* w = input_or_none(args, 3);
+  const Weights w(args, 3);
   for_each_position(args.in[0], args.in[1], s.dim, s.ignore_index, [&](const Position& p) {
     const auto y = static_cast<size_t>(p.target);
-    f(p.first + y * p.step, weight_at(w, y));
+    f(p.first + y * p.step, w[y]);
   });
 }
 

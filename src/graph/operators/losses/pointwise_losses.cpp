@@ -44,11 +44,9 @@ class PointwiseLoss {
     const auto x = args.in[0].as<const T>(), t = args.in[1].as<const T>();
     const double divisor = static_cast<double>(args.in[2].as<const T>()[0]);
     const formula::LossWeights weights = weights_of(loss, args.in.size());
-    const TensorView *const w = weights.element ? &args.in[weights.element] : nullptr,
-                            *const p = weights.positive ? &args.in[weights.positive] : nullptr;
+    const Weights w(args, weights.element), p(args, weights.positive);
     for (size_t i = 0; i < x.size(); ++i)
-      f(i, divisor, static_cast<double>(x[i]), static_cast<double>(t[i]), weight_at(w, i),
-        weight_at(p, i));
+      f(i, divisor, static_cast<double>(x[i]), static_cast<double>(t[i]), w[i], p[i]);
   }
   static void forward(const KernelArgs& args, const F& loss) {
     double sum = 0, divisor = 1;
