@@ -72,7 +72,7 @@ std::unique_ptr<Kernel> pad_inside(const KernelQuery& q) {
     return CopiedPadding{.extent = in[i],
                          .before = dim < 2 ? 0 : s.before[d],
                          .behind = dim < 2 ? 0 : s.behind[d],
-                         .from = static_cast<formula::PadFrom>(s.mode)};
+                         .from = s.mode};
   });
 }
 
