@@ -71,13 +71,6 @@ void copy_rows_from(const Shape& shape, size_t size, Layout from, const std::byt
 void copy_rows_to(const Shape& shape, size_t size, int64_t first, std::span<const std::byte> rows,
                   Layout to, std::byte* y);
 
-// Calls f with a null pointer to the C++ type of a floating dtype. The one place that lists the
-// types for which the reference implementations are compiled. REQUIRES: dtype is f32 or f64.
-template <class F>
-decltype(auto) with_real(DType dtype, F&& f) {
-  return dtype == DType::f64 ? f(static_cast<double*>(nullptr)) : f(static_cast<float*>(nullptr));
-}
-
 // A contiguous tensor, in the order of its layout. The memory belongs to an arena that outlives the
 // view.
 struct TensorView {

@@ -167,8 +167,8 @@ class MessageLists {
     const int64_t rows = chunk(samples_, static_cast<int>(micro_)).front().count();
     const Graph graph = graph_of(rows, {}, d);
     for (const GraphNode& n : graph.nodes) {
-      const bool forward = n.op->name == "moments";
-      if (!forward && n.op->name != "batch_norm_sums") continue;
+      if (!n.op->is(Trait::over_shards)) continue;
+      const bool forward = n.part == Part::forward;
       const auto ranks = static_cast<uint64_t>(ranks_);
       const auto channels = static_cast<uint64_t>(graph[n.out[0]].desc.shape[0]) / 2;
       out.push_back({.kind = forward ? Kind::all_gather : Kind::all_reduce,

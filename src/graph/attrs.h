@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/tensor.h"
+#include "graph/formulas/resample.h"
 
 namespace dpt {
 
@@ -89,6 +90,8 @@ struct Convolution {
   int64_t groups = 1;
   Extents output_padding{};  // convolution_transpose: added to the result's extents
 };
+// Which of the x, w and y of y = convolution(x, w) an operator computes: y, x or w.
+enum class ConvolutionPass : uint8_t { forward, input_gradient, weight_gradient };
 struct Pool {
   Window window;
   bool ceil_mode = false;
@@ -119,8 +122,8 @@ struct BatchNorm {
 struct Pad {  // elements added before and after each dimension; negative: removed
   std::array<int64_t, Shape::kMaxRank> before{}, behind{};
   double value = 0;
-  // pad_inside: where new elements come from
-  enum class Mode : uint8_t { reflect, replicate, circular } mode = Mode::reflect;
+  using Mode = formula::PadFrom;
+  Mode mode = Mode::reflect;  // pad_inside
 };
 
 // Copies a value from the memory of stage `from` to that of stage `to` (graph.h, Note [stages]).

@@ -63,6 +63,9 @@ class GraphBuilder {
     return apply(op(name), std::move(in), std::move(attrs));
   }
 
+  // All results of the node that was added last.
+  const std::vector<ValueId>& results() const { return graph_.nodes.back().out; }
+
   // Returned by value, because adding a node may reallocate Graph::values.
   TensorDesc desc(ValueId v) const { return graph_[v].desc; }
   Shape shape(ValueId v) const { return graph_[v].desc.shape; }

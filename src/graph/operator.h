@@ -68,7 +68,8 @@ enum class TorchOrder {
   of_first,           // that of the first input
   image,              // channels_last if the first input is, for [N, C, H, W]
   image_or_sequence,  // the same, and for [N, C, L]
-  sequence_first      // the first two dimensions are exchanged
+  sequence_first,     // the first two dimensions are exchanged
+  of_sequence_first   // likewise if the first input is the result of such an operator
 };
 
 // The weight of a product, as an index among the inputs followed by the results, and the input that

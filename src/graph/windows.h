@@ -100,8 +100,7 @@ inline std::vector<int64_t> pad_sources(const Shape& x, int64_t out, const Pad& 
   const int dim = x.rank() - 3 + static_cast<int>(axis);
   const int64_t before = dim < 2 ? 0 : pad.before[static_cast<size_t>(dim)];
   std::vector<int64_t> from;
-  for (int64_t i = 0; i < out; ++i)
-    from.push_back(formula::pad_source(static_cast<formula::PadFrom>(pad.mode), i - before, in));
+  for (int64_t i = 0; i < out; ++i) from.push_back(formula::pad_source(pad.mode, i - before, in));
   return from;
 }
 

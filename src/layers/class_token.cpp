@@ -22,6 +22,7 @@ constexpr std::string_view kClassTokenTorch = R"py(class ClassToken(nn.Module):
 )py";
 
 struct ClassToken {
+  static constexpr std::string_view kTorchClass = kClassTokenTorch;
   static constexpr Usage kUsage{"torchvision.models.VisionTransformer.class_token",
                                 "- class_token"};
 
@@ -51,10 +52,8 @@ struct ClassToken {
 }  // namespace
 
 LayerType class_token() {
-  LayerType type = layer_type<ClassToken>(
+  return layer_type<ClassToken>(
       "class_token", "Puts a learned row in front of each sequence: [N, L, E] to [N, L + 1, E].");
-  type.torch_class = kClassTokenTorch;
-  return type;
 }
 
 }  // namespace dpt::layers

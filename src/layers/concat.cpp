@@ -32,20 +32,13 @@ struct ConcatLayer {
     }
     return g.apply("concat", {x.begin(), x.end()}, Concat{at});
   }
+  std::string torch(const Shape&) const { return fmt::format("torch.cat(x, dim={})", dim); }
 };
 
 }  // namespace
 
 LayerType concat() {
-  return {registry_entry<ConcatLayer>("concat", "Concatenates the outputs of several entries."),
-          [](const std::any& settings, GraphBuilder& g, std::span<const ValueId> x) {
-            return std::any_cast<const ConcatLayer&>(settings).build(g, x);
-          },
-          true,
-          [](const std::any& settings, const Shape&) {
-            const int64_t dim = std::any_cast<const ConcatLayer&>(settings).dim;
-            return fmt::format("torch.cat(x, dim={})", dim);
-          }};
+  return layer_type<ConcatLayer>("concat", "Concatenates the outputs of several entries.");
 }
 
 }  // namespace dpt::layers

@@ -1,7 +1,6 @@
 // flatten: joins dimensions start_dim to end_dim into one; by default all of a sample's, [N, ...]
 // -> [N, F].
 #include "base/fail.h"
-#include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/dimension.h"
 #include "layers/layer.h"
@@ -40,10 +39,6 @@ struct Flatten {
         extents.push_back(shape[i]);
     }
     return g.apply("reshape", {x}, Reshape{Shape(extents)});
-  }
-
-  std::string torch(const Shape&) const {
-    return PythonCall("nn.Flatten").keys(keys().arguments(*this)).str();
   }
 };
 

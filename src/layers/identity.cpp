@@ -8,7 +8,6 @@ struct Identity {
   static constexpr Usage kUsage{"torch.nn.Identity", "- identity"};
   static KeyTable<Identity> keys() { return {}; }
   ValueId build(GraphBuilder&, ValueId x) const { return x; }
-  std::string torch(const Shape&) const { return "nn.Identity()"; }
 };
 
 }  // namespace

@@ -118,81 +118,80 @@ struct Constant {
   Init make(const Shape&) const { return {.a = val}; }
 };
 
-struct Zeros {
-  static constexpr std::string_view kName = "zeros";
-  static constexpr Usage kUsage{"torch.nn.init.zeros_",
-                                "- linear: 10\n"
-                                "  init: {bias: zeros}"};
-  static KeyTable<Zeros> keys() { return {}; }
-  Init make(const Shape&) const { return {.a = 0}; }
-};
-
-struct Ones {
-  static constexpr std::string_view kName = "ones";
-  static constexpr Usage kUsage{"torch.nn.init.ones_",
-                                "- linear: 10\n"
-                                "  init: ones"};
-  static KeyTable<Ones> keys() { return {}; }
-  Init make(const Shape&) const { return {.a = 1}; }
+// kNumber: 0 or 1, everywhere.
+template <int kNumber>
+struct Filled {
+  static constexpr std::string_view kName = kNumber == 0 ? "zeros" : "ones";
+  static constexpr Usage kUsage = kNumber == 0 ? Usage{"torch.nn.init.zeros_",
+                                                       "- linear: 10\n"
+                                                       "  init: {bias: zeros}"}
+                                               : Usage{"torch.nn.init.ones_",
+                                                       "- linear: 10\n"
+                                                       "  init: ones"};
+  static KeyTable<Filled> keys() { return {}; }
+  Init make(const Shape&) const { return {.a = kNumber}; }
 };
 
 constexpr Range kGain{.text = "must not be negative", .low = 0, .high = kLargest};
 
+template <bool kUniform>
 struct Xavier {
+  static constexpr std::string_view kName = kUniform ? "xavier_uniform" : "xavier_normal";
+  static constexpr Usage kUsage = kUniform ? Usage{"torch.nn.init.xavier_uniform_",
+                                                   "- linear: 10\n"
+                                                   "  init: xavier_uniform\n"
+                                                   "- linear: 10\n"
+                                                   "  init: {xavier_uniform: {gain: 2}}"}
+                                           : Usage{"torch.nn.init.xavier_normal_",
+                                                   "- linear: 10\n"
+                                                   "  init: xavier_normal\n"
+                                                   "- linear: 10\n"
+                                                   "  init: {xavier_normal: {gain: 2}}"};
   double gain = 1;
-};
 
-struct XavierUniform : Xavier {
-  static constexpr std::string_view kName = "xavier_uniform";
-  static constexpr Usage kUsage{"torch.nn.init.xavier_uniform_",
-                                "- linear: 10\n"
-                                "  init: xavier_uniform\n"
-                                "- linear: 10\n"
-                                "  init: {xavier_uniform: {gain: 2}}"};
-  static KeyTable<XavierUniform> keys() {
-    return KeyTable<XavierUniform>().optional("gain", &Xavier::gain, "factor of the range", kGain);
+  static KeyTable<Xavier> keys() {
+    return KeyTable<Xavier>().optional(
+        "gain", &Xavier::gain,
+        kUniform ? "factor of the range" : "factor of the standard deviation", kGain);
   }
   Init make(const Shape& shape) const {
     const Fans fans(kName, shape);
-    return layers::xavier_uniform(fans.in, fans.out, gain);
-  }
-};
-
-struct XavierNormal : Xavier {
-  static constexpr std::string_view kName = "xavier_normal";
-  static constexpr Usage kUsage{"torch.nn.init.xavier_normal_",
-                                "- linear: 10\n"
-                                "  init: xavier_normal\n"
-                                "- linear: 10\n"
-                                "  init: {xavier_normal: {gain: 2}}"};
-  static KeyTable<XavierNormal> keys() {
-    return KeyTable<XavierNormal>().optional("gain", &Xavier::gain,
-                                             "factor of the standard deviation", kGain);
-  }
-  Init make(const Shape& shape) const {
-    const Fans fans(kName, shape);
+    if (kUniform) return layers::xavier_uniform(fans.in, fans.out, gain);
     return {
         .kind = Init::Kind::normal, .a = 0, .b = layers::xavier_deviation(fans.in, fans.out, gain)};
   }
 };
 
+template <bool kUniform>
 struct Kaiming {
+  static constexpr std::string_view kName = kUniform ? "kaiming_uniform" : "kaiming_normal";
+  static constexpr Usage kUsage =
+      kUniform
+          ? Usage{"torch.nn.init.kaiming_uniform_",
+                  "- linear: 10\n"
+                  "  init: {kaiming_uniform: {a: 0.2, mode: fan_out, nonlinearity: leaky_relu}}"}
+          : Usage{"torch.nn.init.kaiming_normal_",
+                  "- linear: 10\n"
+                  "  init: {weight: {kaiming_normal: {a: 0, mode: fan_in, nonlinearity: relu}}, "
+                  "bias: zeros}"};
   double a = 0;
   std::string mode = "fan_in", nonlinearity = "leaky_relu";
 
-  template <class Config>
-  static KeyTable<Config> common() {
-    return KeyTable<Config>()
-        .optional("a", &Config::a, "negative slope of the leaky_relu that follows", kFinite)
-        .choice("mode", &Config::mode, {"fan_in", "fan_out"},
+  static KeyTable<Kaiming> keys() {
+    return KeyTable<Kaiming>()
+        .optional("a", &Kaiming::a, "negative slope of the leaky_relu that follows", kFinite)
+        .choice("mode", &Kaiming::mode, {"fan_in", "fan_out"},
                 "keeps the variance of activations (fan_in) or of gradients (fan_out)")
-        .choice("nonlinearity", &Config::nonlinearity,
+        .choice("nonlinearity", &Kaiming::nonlinearity,
                 {"linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu"},
                 "activation that follows the layer");
   }
-  double deviation(std::string_view name, const Shape& shape) const {
-    const Fans fans(name, shape);
-    return gain() / std::sqrt(mode == "fan_in" ? fans.in : fans.out);
+  Init make(const Shape& shape) const {
+    const Fans fans(kName, shape);
+    const double deviation = gain() / std::sqrt(mode == "fan_in" ? fans.in : fans.out);
+    if (!kUniform) return {.kind = Init::Kind::normal, .a = 0, .b = deviation};
+    const double bound = std::sqrt(3.0) * deviation;
+    return {.kind = Init::Kind::uniform, .a = -bound, .b = bound};
   }
 
  private:
@@ -202,31 +201,6 @@ struct Kaiming {
     if (nonlinearity == "leaky_relu") return std::sqrt(2.0 / (1 + a * a));
     if (nonlinearity == "selu") return 3.0 / 4;
     return 1;
-  }
-};
-
-struct KaimingUniform : Kaiming {
-  static constexpr std::string_view kName = "kaiming_uniform";
-  static constexpr Usage kUsage{
-      "torch.nn.init.kaiming_uniform_",
-      "- linear: 10\n"
-      "  init: {kaiming_uniform: {a: 0.2, mode: fan_out, nonlinearity: leaky_relu}}"};
-  static KeyTable<KaimingUniform> keys() { return common<KaimingUniform>(); }
-  Init make(const Shape& shape) const {
-    const double bound = std::sqrt(3.0) * deviation(kName, shape);
-    return {.kind = Init::Kind::uniform, .a = -bound, .b = bound};
-  }
-};
-
-struct KaimingNormal : Kaiming {
-  static constexpr std::string_view kName = "kaiming_normal";
-  static constexpr Usage kUsage{
-      "torch.nn.init.kaiming_normal_",
-      "- linear: 10\n"
-      "  init: {weight: {kaiming_normal: {a: 0, mode: fan_in, nonlinearity: relu}}, bias: zeros}"};
-  static KeyTable<KaimingNormal> keys() { return common<KaimingNormal>(); }
-  Init make(const Shape& shape) const {
-    return {.kind = Init::Kind::normal, .a = 0, .b = deviation(kName, shape)};
   }
 };
 
@@ -252,17 +226,17 @@ std::span<const InitialisationType> initialisation_table() {
       type_of<Normal>("Normal distribution."),
       type_of<TruncNormal>("Normal distribution truncated to [a, b]."),
       type_of<Constant>("The same number everywhere."),
-      type_of<Zeros>("0 everywhere."),
-      type_of<Ones>("1 everywhere."),
-      type_of<XavierUniform>(
+      type_of<Filled<0>>("0 everywhere."),
+      type_of<Filled<1>>("1 everywhere."),
+      type_of<Xavier<true>>(
           "Uniform; the range follows from the numbers of inputs and outputs (Glorot & "
           "Bengio 2010)."),
-      type_of<XavierNormal>(
+      type_of<Xavier<false>>(
           "Normal; the deviation follows from the numbers of inputs and outputs (Glorot "
           "& Bengio 2010)."),
-      type_of<KaimingUniform>(
+      type_of<Kaiming<true>>(
           "Uniform; the range follows from the number of inputs or outputs (He et al. 2015)."),
-      type_of<KaimingNormal>(
+      type_of<Kaiming<false>>(
           "Normal; the deviation follows from the number of inputs or outputs (He et al. 2015).")};
   return table;
 }

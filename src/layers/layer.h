@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/python_call.h"
 #include "graph/builder.h"
 #include "spec/registry_entry.h"
 
@@ -26,18 +27,33 @@ struct LayerType : RegistryEntry {
   bool norm = false;  // a normalization layer, for the pattern `norm` (parameter_pattern.h)
 };
 
-// REQUIRES: L has `static KeyTable<L> keys()`, `ValueId build(GraphBuilder&, ValueId) const` and
-// `std::string torch(const Shape& x) const`. Optional: `static constexpr bool kNorm`.
+// REQUIRES: L has `static KeyTable<L> keys()` and `ValueId build(GraphBuilder&, x) const`; x:
+// ValueId, or std::span<const ValueId> if it takes several. Optional: `std::string torch(const
+// Shape& x) const`, without which the layer is the module of kUsage with its keys; `static
+// constexpr bool kNorm` and `std::string_view kTorchClass`.
 template <class L>
 LayerType layer_type(std::string_view name, std::string_view summary) {
   LayerType t{registry_entry<L>(name, summary)};
-  t.build = [](const std::any& settings, GraphBuilder& g, std::span<const ValueId> x) {
-    return std::any_cast<const L&>(settings).build(g, x[0]);
+  constexpr bool kSeveral = requires(const L& l, GraphBuilder& g, std::span<const ValueId> x) {
+    l.build(g, x);
   };
-  t.torch = [](const std::any& settings, const Shape& x) {
-    return std::any_cast<const L&>(settings).torch(x);
+  t.several_inputs = kSeveral;
+  t.build = [](const std::any& settings, GraphBuilder& g, std::span<const ValueId> x) {
+    const L& layer = std::any_cast<const L&>(settings);
+    if constexpr (kSeveral)
+      return layer.build(g, x);
+    else
+      return layer.build(g, x[0]);
+  };
+  t.torch = [](const std::any& settings, [[maybe_unused]] const Shape& x) {
+    const L& layer = std::any_cast<const L&>(settings);
+    if constexpr (requires { layer.torch(x); })
+      return layer.torch(x);
+    else
+      return PythonCall(L::kUsage.callee()).keys(L::keys().arguments(layer)).str();
   };
   if constexpr (requires { L::kNorm; }) t.norm = L::kNorm;
+  if constexpr (requires { L::kTorchClass; }) t.torch_class = L::kTorchClass;
   return t;
 }
 

@@ -27,6 +27,7 @@ constexpr std::string_view kClass = R"py(class MultiheadAttention(nn.MultiheadAt
 )py";
 
 struct MultiheadAttention {
+  static constexpr std::string_view kTorchClass = kClass;
   static constexpr Usage kUsage{"torch.nn.MultiheadAttention",
                                 "- multihead_attention: {num_heads: 4, causal: true, bias: false}"};
 
@@ -86,10 +87,8 @@ struct MultiheadAttention {
 }  // namespace
 
 LayerType multihead_attention() {
-  LayerType type = layer_type<MultiheadAttention>(
-      "multihead_attention", "Self-attention over a sequence: [N, L, E] to [N, L, E].");
-  type.torch_class = kClass;
-  return type;
+  return layer_type<MultiheadAttention>("multihead_attention",
+                                        "Self-attention over a sequence: [N, L, E] to [N, L, E].");
 }
 
 }  // namespace dpt::layers

@@ -23,6 +23,7 @@ constexpr std::string_view kPermuteClass = R"py(class Permute(nn.Module):
 )py";
 
 struct PermuteLayer {
+  static constexpr std::string_view kTorchClass = kPermuteClass;
   static constexpr Usage kUsage{"torch.permute",
                                 "- permute: [2, 3, 1]\n"
                                 "- permute: {dims: [0, 2, 3, 1]}"};
@@ -80,10 +81,8 @@ struct PermuteLayer {
 }  // namespace
 
 LayerType permute() {
-  LayerType type = layer_type<PermuteLayer>(
+  return layer_type<PermuteLayer>(
       "permute", "Exchanges the dimensions of each sample: [N, C, H, W] to [N, H, W, C].");
-  type.torch_class = kPermuteClass;
-  return type;
 }
 
 }  // namespace dpt::layers

@@ -17,6 +17,7 @@ constexpr std::string_view kTorch = R"py(class PositionEmbedding(nn.Embedding):
 )py";
 
 struct PositionEmbeddingLayer {
+  static constexpr std::string_view kTorchClass = kTorch;
   static constexpr Usage kUsage{"",
                                 "- position_embedding\n"
                                 "- position_embedding: {num_embeddings: 256}"};
@@ -55,10 +56,8 @@ struct PositionEmbeddingLayer {
 }  // namespace
 
 LayerType position_embedding() {
-  LayerType type = layer_type<PositionEmbeddingLayer>(
-      "position_embedding", "Adds a learned row for each position of a sequence.");
-  type.torch_class = kTorch;
-  return type;
+  return layer_type<PositionEmbeddingLayer>("position_embedding",
+                                            "Adds a learned row for each position of a sequence.");
 }
 
 }  // namespace dpt::layers

@@ -24,6 +24,7 @@ constexpr std::string_view kReshapeClass = R"py(class Reshape(nn.Module):
 )py";
 
 struct ReshapeLayer {
+  static constexpr std::string_view kTorchClass = kReshapeClass;
   static constexpr Usage kUsage{"torch.reshape",
                                 "- reshape: [1, 28, 28]\n"
                                 "- reshape: {shape: [16, -1]}"};
@@ -76,10 +77,8 @@ struct ReshapeLayer {
 }  // namespace
 
 LayerType reshape() {
-  LayerType type = layer_type<ReshapeLayer>(
-      "reshape", "Gives each sample another shape: [N, 784] to [N, 1, 28, 28].");
-  type.torch_class = kReshapeClass;
-  return type;
+  return layer_type<ReshapeLayer>("reshape",
+                                  "Gives each sample another shape: [N, 784] to [N, 1, 28, 28].");
 }
 
 }  // namespace dpt::layers

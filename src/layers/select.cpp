@@ -21,6 +21,7 @@ constexpr std::string_view kSelectTorch = R"py(class Select(nn.Module):
 )py";
 
 struct SelectLayer {
+  static constexpr std::string_view kTorchClass = kSelectTorch;
   static constexpr Usage kUsage{"torch.select",
                                 "- select: 0\n"
                                 "- select: {index: -1, dim: 2}"};
@@ -53,10 +54,7 @@ struct SelectLayer {
 }  // namespace
 
 LayerType select() {
-  LayerType type =
-      layer_type<SelectLayer>("select", "Takes one index of a dimension: [N, L, E] to [N, E].");
-  type.torch_class = kSelectTorch;
-  return type;
+  return layer_type<SelectLayer>("select", "Takes one index of a dimension: [N, L, E] to [N, E].");
 }
 
 }  // namespace dpt::layers

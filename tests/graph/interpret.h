@@ -18,58 +18,66 @@
 namespace dpt {
 
 // Bytes of one value, with its shape.
-struct HostTensor {
+class HostTensor {
+ public:
   TensorDesc desc;
   std::vector<double> storage;  // for its alignment
 
-  explicit HostTensor(TensorDesc d) : desc(d), storage((d.bytes() + 7) / 8 + 1) {}
+  explicit HostTensor(TensorDesc d)
+      : desc(d), storage((d.bytes() + 7) / 8 + 1), size_(static_cast<size_t>(d.shape.elements())) {}
   TensorView view() { return {desc, reinterpret_cast<std::byte*>(storage.data())}; }
-  size_t size() const { return static_cast<size_t>(desc.shape.elements()); }
-  // In double they are asked for millions of times.
+  size_t size() const { return size_; }
   double get(size_t i) {
     switch (desc.dtype) {
       case DType::f32:
-        return static_cast<double>(view().as<float>()[i]);
+        return static_cast<double>(as<float>()[i]);
       case DType::f64:
         return storage[i];
       case DType::i32:
-        return view().as<int32_t>()[i];
+        return as<int32_t>()[i];
       case DType::u8:
-        return view().as<uint8_t>()[i];
+        return as<uint8_t>()[i];
       case DType::i64:
-        return static_cast<double>(view().as<int64_t>()[i]);
+        return static_cast<double>(as<int64_t>()[i]);
       case DType::bf16:
-        return double{from_bf16(view().as<uint16_t>()[i])};
+        return double{from_bf16(as<uint16_t>()[i])};
       case DType::f16:
-        return double{from_f16(view().as<uint16_t>()[i])};
+        return double{from_f16(as<uint16_t>()[i])};
     }
     return NAN;
   }
   void set(size_t i, double x) {
     switch (desc.dtype) {
       case DType::f32:
-        view().as<float>()[i] = static_cast<float>(x);
+        as<float>()[i] = static_cast<float>(x);
         break;
       case DType::f64:
         storage[i] = x;
         break;
       case DType::i32:
-        view().as<int32_t>()[i] = std::isnan(x) ? INT32_MIN : static_cast<int32_t>(x);
+        as<int32_t>()[i] = std::isnan(x) ? INT32_MIN : static_cast<int32_t>(x);
         break;
       case DType::u8:
-        view().as<uint8_t>()[i] = std::isnan(x) ? UINT8_MAX : static_cast<uint8_t>(x);
+        as<uint8_t>()[i] = std::isnan(x) ? UINT8_MAX : static_cast<uint8_t>(x);
         break;
       case DType::i64:
-        view().as<int64_t>()[i] = std::isnan(x) ? INT64_MIN : static_cast<int64_t>(x);
+        as<int64_t>()[i] = std::isnan(x) ? INT64_MIN : static_cast<int64_t>(x);
         break;
       case DType::bf16:
-        view().as<uint16_t>()[i] = to_bf16(static_cast<float>(x));
+        as<uint16_t>()[i] = to_bf16(static_cast<float>(x));
         break;
       case DType::f16:
-        view().as<uint16_t>()[i] = to_f16(static_cast<float>(x));
+        as<uint16_t>()[i] = to_f16(static_cast<float>(x));
         break;
     }
   }
+
+ private:
+  template <class T>
+  T* as() {
+    return reinterpret_cast<T*>(storage.data());
+  }
+  size_t size_;  // the product of the extents, which is asked for at each element
 };
 
 inline HostTensor tensor(TensorDesc d, const std::vector<double>& content) {

@@ -214,26 +214,11 @@ std::unique_ptr<Kernel> prepare_input_gradient(const KernelQuery& q) {
 }  // namespace
 
 std::vector<KernelType> batch_norm_kernels() {
-  const std::string_view isa = simd_kernels().name;
-  std::vector<KernelType> out = {
-      {.op = "channel_sums", .name = isa, .refuses = refuses_rows, .prepare = prepare_channel_sums},
-      {.op = "batch_norm",
-       .name = isa,
-       .refuses = refuses,
-       .prepare = prepare_forward,
-       .rounds = true},
-      {.op = "batch_norm_sums",
-       .name = isa,
-       .refuses = refuses,
-       .prepare = prepare_gradient_sums,
-       .rounds = true},
-      {.op = "batch_norm_input_gradient",
-       .name = isa,
-       .refuses = refuses_input_gradient,
-       .prepare = prepare_input_gradient,
-       .rounds = true}};
-  for (KernelType& row : out) row.by_sample = true;
-  return out;
+  return {
+      simd_row("channel_sums", refuses_rows, prepare_channel_sums),
+      simd_row("batch_norm", refuses, prepare_forward, true),
+      simd_row("batch_norm_sums", refuses, prepare_gradient_sums, true),
+      simd_row("batch_norm_input_gradient", refuses_input_gradient, prepare_input_gradient, true)};
 }
 
 }  // namespace dpt

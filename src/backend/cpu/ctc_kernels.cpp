@@ -149,19 +149,12 @@ class CtcLoss : public Kernel {
 
 std::string refuses(const KernelQuery& q) { return not_f32(q.in[0]); }
 
+std::unique_ptr<Kernel> prepare(const KernelQuery& q) { return std::make_unique<CtcLoss>(q); }
+
 }  // namespace
 
 std::vector<KernelType> ctc_kernels() {
-  std::vector<KernelType> out;
-  for (std::string_view op : {"ctc_loss", "ctc_loss_gradient"})
-    out.push_back({.op = op,
-                   .name = simd_kernels().name,
-                   .refuses = refuses,
-                   .prepare = [](const KernelQuery& q) -> std::unique_ptr<Kernel> {
-                     return std::make_unique<CtcLoss>(q);
-                   },
-                   .by_sample = true});
-  return out;
+  return {simd_row("ctc_loss", refuses, prepare), simd_row("ctc_loss_gradient", refuses, prepare)};
 }
 
 }  // namespace dpt

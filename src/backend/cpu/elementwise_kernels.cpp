@@ -103,17 +103,10 @@ std::unique_ptr<Kernel> prepare_activation_gradient(const KernelQuery& q) {
 
 template <class... F>
 void add_activations(std::vector<KernelType>& out, formula::FormulaList<F...>) {
-  const std::string_view isa = simd_kernels().name;
   const auto add = [&]<class A>(A) {
-    KernelType row{.op = A::kRow.name,
-                   .name = isa,
-                   .refuses = refuses_activation,
-                   .prepare = prepare_activation<A>,
-                   .rounds = true};
-    out.push_back(row);
-    row.op = A::kRow.gradient;
-    row.prepare = prepare_activation_gradient<A>;
-    out.push_back(row);
+    out.push_back(simd_row(A::kRow.name, refuses_activation, prepare_activation<A>, true));
+    out.push_back(
+        simd_row(A::kRow.gradient, refuses_activation, prepare_activation_gradient<A>, true));
   };
   (add(F{}), ...);
 }
@@ -121,7 +114,7 @@ void add_activations(std::vector<KernelType>& out, formula::FormulaList<F...>) {
 // prelu has one slope for all elements, or one per channel. `together` adjacent elements have the
 // same slope: all of them, a channel's of one sample, or one in channels_last.
 std::unique_ptr<Kernel> prepare_prelu(const KernelQuery& q) {
-  const bool gradient = q.op == "prelu_gradient";
+  const bool gradient = is_gradient(q);
   const TensorDesc &x = q.in[gradient ? 1 : 0], &w = q.in[gradient ? 2 : 1];
   const size_t slopes = elements(w), n = elements(x);
   const bool last = same_order(x.shape, x.layout, Layout::channels_last);
@@ -200,13 +193,13 @@ std::unique_ptr<Kernel> prepare_loss(const KernelQuery& q) {
     return out;
   };
   constexpr int kKind = formula::kLossOf<F>;
-  if (q.op == F::kRow.name)
+  if (is_gradient(q))
     return call([=](const KernelArgs& a) {
-      const double sum = simd().loss[kKind](args(a, loss));
-      a.out[0].as<double>()[0] = sum / static_cast<double>(data(a.in[2])[0]);
+      simd().loss_gradient[kKind](args(a, loss), data(a.out[0]), 1 / data(a.in[2])[0]);
     });
   return call([=](const KernelArgs& a) {
-    simd().loss_gradient[kKind](args(a, loss), data(a.out[0]), 1 / data(a.in[2])[0]);
+    const double sum = simd().loss[kKind](args(a, loss));
+    a.out[0].as<double>()[0] = sum / static_cast<double>(data(a.in[2])[0]);
   });
 }
 
@@ -214,8 +207,7 @@ template <class... F>
 void add_losses(std::vector<KernelType>& out, formula::FormulaList<F...>) {
   const auto add = [&]<class L>(L) {
     for (std::string_view op : {L::kRow.name, L::kRow.gradient})
-      out.push_back(
-          {.op = op, .name = simd_kernels().name, .refuses = refuses, .prepare = prepare_loss<L>});
+      out.push_back(simd_row(op, refuses, prepare_loss<L>));
   };
   (add(F{}), ...);
 }
@@ -228,13 +220,13 @@ std::unique_ptr<Kernel> prepare_gaussian_nll(const KernelQuery& q) {
     return GaussianNllArgs{
         .y = data(a.in[0]), .t = data(a.in[1]), .targets = n, .half = half, .loss = loss};
   };
-  if (q.op == "gaussian_nll_loss")
+  if (is_gradient(q))
     return call([=](const KernelArgs& a) {
-      const double sum = simd().gaussian_nll(args(a));
-      a.out[0].as<double>()[0] = sum / static_cast<double>(data(a.in[2])[0]);
+      simd().gaussian_nll_gradient(args(a), data(a.out[0]), 1 / data(a.in[2])[0]);
     });
   return call([=](const KernelArgs& a) {
-    simd().gaussian_nll_gradient(args(a), data(a.out[0]), 1 / data(a.in[2])[0]);
+    const double sum = simd().gaussian_nll(args(a));
+    a.out[0].as<double>()[0] = sum / static_cast<double>(data(a.in[2])[0]);
   });
 }
 
@@ -364,7 +356,7 @@ std::unique_ptr<Kernel> prepare_concat(const KernelQuery& q) {
 // slice copies a part of the whole; slice_gradient writes it into a tensor of zeros.
 std::unique_ptr<Kernel> prepare_slice(const KernelQuery& q) {
   const auto slice = settings<SliceOf>(q);
-  const bool out_of = q.op == "slice";
+  const bool out_of = !is_gradient(q);
   const Shape whole = out_of ? q.in[0].shape : q.out[0].shape;
   const Stride s(whole, slice.dim);
   const size_t row = static_cast<size_t>(whole[slice.dim]) * s.inner;
@@ -381,43 +373,34 @@ std::unique_ptr<Kernel> prepare_slice(const KernelQuery& q) {
   });
 }
 
+KernelType copy_row(std::string_view op, std::unique_ptr<Kernel> (*prepare)(const KernelQuery&)) {
+  KernelType row = simd_row(op, refuses, prepare);
+  row.name = "copy";
+  return row;
+}
+
 }  // namespace
 
 std::vector<KernelType> elementwise_kernels() {
-  const std::string_view isa = simd_kernels().name;
-  std::vector<KernelType> out;
+  std::vector<KernelType> out = {
+      simd_row("prelu", refuses, prepare_prelu),
+      simd_row("prelu_gradient", refuses, prepare_prelu),
+      simd_row("prelu_weight_gradient", refuses_prelu_weight, prepare_prelu_weight),
+      simd_row("gaussian_nll_loss", refuses, prepare_gaussian_nll),
+      simd_row("gaussian_nll_loss_gradient", refuses, prepare_gaussian_nll),
+      simd_row("dropout", refuses, prepare_dropout),
+      simd_row("dropout_gradient", refuses, prepare_dropout),
+      simd_row("masked", refuses, prepare_masked),
+      simd_row("add", refuses, prepare_add),
+      copy_row("embedding", prepare_embedding),
+      simd_row("embedding_gradient", refuses, prepare_embedding_gradient),
+      simd_row("position_embedding", refuses, prepare_position_embedding),
+      simd_row("position_embedding_gradient", refuses, prepare_position_embedding_gradient),
+      copy_row("concat", prepare_concat),
+      copy_row("slice", prepare_slice),
+      copy_row("slice_gradient", prepare_slice)};
   add_activations(out, formula::Activations{});
-  for (std::string_view op : {"prelu", "prelu_gradient"})
-    out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_prelu});
-  out.push_back({.op = "prelu_weight_gradient",
-                 .name = isa,
-                 .refuses = refuses_prelu_weight,
-                 .prepare = prepare_prelu_weight});
   add_losses(out, formula::PointwiseLosses{});
-  for (std::string_view op : {"gaussian_nll_loss", "gaussian_nll_loss_gradient"})
-    out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_gaussian_nll});
-  for (std::string_view op : {"dropout", "dropout_gradient"})
-    out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_dropout});
-  out.push_back({.op = "masked", .name = isa, .refuses = refuses, .prepare = prepare_masked});
-  out.push_back({.op = "add", .name = isa, .refuses = refuses, .prepare = prepare_add});
-  out.push_back(
-      {.op = "embedding", .name = "copy", .refuses = refuses, .prepare = prepare_embedding});
-  out.push_back({.op = "embedding_gradient",
-                 .name = isa,
-                 .refuses = refuses,
-                 .prepare = prepare_embedding_gradient});
-  out.push_back({.op = "position_embedding",
-                 .name = isa,
-                 .refuses = refuses,
-                 .prepare = prepare_position_embedding});
-  out.push_back({.op = "position_embedding_gradient",
-                 .name = isa,
-                 .refuses = refuses,
-                 .prepare = prepare_position_embedding_gradient});
-  out.push_back({.op = "concat", .name = "copy", .refuses = refuses, .prepare = prepare_concat});
-  for (std::string_view op : {"slice", "slice_gradient"})
-    out.push_back({.op = op, .name = "copy", .refuses = refuses, .prepare = prepare_slice});
-  for (KernelType& row : out) row.by_sample = true;
   return out;
 }
 

@@ -66,17 +66,9 @@ std::unique_ptr<Kernel> prepare_glu_gradient(const KernelQuery& q) {
 }  // namespace
 
 std::vector<KernelType> gated_kernels() {
-  using Prepare = std::unique_ptr<Kernel> (*)(const KernelQuery&);
-  const std::pair<std::string_view, Prepare> rows[] = {
-      {"multiply", prepare_multiply}, {"glu", prepare_glu}, {"glu_gradient", prepare_glu_gradient}};
-  std::vector<KernelType> out;
-  for (const auto& [op, prepare] : rows)
-    out.push_back({.op = op,
-                   .name = simd_kernels().name,
-                   .refuses = refuses_gated,
-                   .prepare = prepare,
-                   .by_sample = true});
-  return out;
+  return {simd_row("multiply", refuses_gated, prepare_multiply),
+          simd_row("glu", refuses_gated, prepare_glu),
+          simd_row("glu_gradient", refuses_gated, prepare_glu_gradient)};
 }
 
 }  // namespace dpt

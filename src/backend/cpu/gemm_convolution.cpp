@@ -3,6 +3,7 @@
 // other samples of a batch.
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "backend/cpu/convolution_roles.h"
 #include "backend/cpu/half_kernels.h"
@@ -15,6 +16,7 @@
 namespace dpt {
 namespace {
 
+using Pass = ConvolutionPass;
 using Roles = ConvolutionRoles;
 
 size_t channels(const Roles& r) { return static_cast<size_t>(r.w->shape[1]); }
@@ -33,7 +35,7 @@ bool is_identity(const Roles& r, const Window& w) {
 // operator computes x. A row has the channels of one position.
 class Taps {
  public:
-  Taps(const Roles& r, const Window& w) {
+  Taps(const Roles& r, const Window& w, Pass pass) {
     const auto samples = static_cast<size_t>(r.x->shape[0]);
     if (is_identity(r, w)) {
       const auto positions = static_cast<size_t>(positions_of(r.x->shape));
@@ -47,7 +49,7 @@ class Taps {
     });
     const uint32_t* first = x_.data();
     const uint32_t* second = y_.data();
-    if (r.made == Roles::Made::x) std::swap(first, second);
+    if (pass == Pass::input_gradient) std::swap(first, second);
     for (size_t t = 0, begin = 0; t < ends.size(); begin = ends[t++])
       pairs_.push_back(
           {.count = ends[t] - begin, .first = first + begin, .second = second + begin});
@@ -87,14 +89,14 @@ const Window& window(const KernelQuery& q) {
 // bias.
 class RowProducts : public Kernel {
  public:
-  RowProducts(const KernelQuery& q, bool pairs)
+  RowProducts(const KernelQuery& q, Pass pass, bool pairs)
       : gemm_(gemm_of(pairs ? Factors::pairs : Factors::floats)),
-        taps_(Roles(q), window(q)),
+        taps_(Roles(q, pass), window(q), pass),
         bias_(q.in.size() > 2),
         result_(elements(q.out[0])),
         rounding_(rounding(q.rounds)) {
-    const Roles roles(q);
-    const bool forward = roles.made == Roles::Made::y;
+    const Roles roles(q, pass);
+    const bool forward = pass == Pass::forward;
     product_.taps = taps_.data();
     product_.tap_count = taps_.count();
     product_.depth = forward ? channels(roles) : filters(roles);
@@ -132,9 +134,10 @@ class RowProducts : public Kernel {
 
 class RowSums : public Kernel {
  public:
-  RowSums(const KernelQuery& q, bool pairs)
-      : gemm_(gemm_of(pairs ? Factors::pairs : Factors::floats)), taps_(Roles(q), window(q)) {
-    const Roles roles(q);
+  RowSums(const KernelQuery& q, Pass pass, bool pairs)
+      : gemm_(gemm_of(pairs ? Factors::pairs : Factors::floats)),
+        taps_(Roles(q, pass), window(q), pass) {
+    const Roles roles(q, pass);
     sum_.taps = taps_.data();
     sum_.tap_count = taps_.count();
     sum_.depth = sum_.a_row = channels(roles);
@@ -156,9 +159,10 @@ class RowSums : public Kernel {
   RowSum sum_{};
 };
 
+template <Pass kPass>
 std::string refuses(const KernelQuery& q) {
   const auto& s = std::any_cast<const Convolution&>(q.attrs);
-  const Roles r(q);
+  const Roles r(q, kPass);
   for (const TensorDesc* d : {r.x, r.y})
     if (std::string reason = not_rows_of_channels(*d); !reason.empty()) return reason;
   if (std::string reason = not_f32(*r.w); !reason.empty()) return reason;
@@ -180,49 +184,43 @@ std::string refuses(const KernelQuery& q) {
   return "";
 }
 
-template <class K>
-KernelType row(std::string_view op, bool rounds) {
-  return {.op = op,
-          .name = "gemm",
-          .refuses = refuses,
-          .prepare = [](const KernelQuery& q) -> std::unique_ptr<Kernel> {
-            return std::make_unique<K>(q, false);
-          },
-          .by_sample = true,
-          .rounds = rounds};
-}
-
 // The same as pairs of bf16, for the same shapes and with the same bits (simd/bf16_gemm.h).
-template <Bf16Products kAsked>
+template <Pass kPass, Bf16Products kAsked>
 std::string refuses_pairs(const KernelQuery& q) {
   if (std::string reason = refuses_bf16_pairs(q, kAsked); !reason.empty()) return reason;
-  return refuses(q);
+  return refuses<kPass>(q);
 }
 
-template <class K>
-KernelType row_of_pairs(std::string_view op, bool rounds, Bf16Products asked) {
-  KernelType out = row<K>(op, rounds);
-  out.name = "gemm_bf16";
-  out.refuses = asked == Bf16Products::instruction ? refuses_pairs<Bf16Products::instruction>
-                                                   : refuses_pairs<Bf16Products::automatic>;
-  out.prepare = [](const KernelQuery& q) -> std::unique_ptr<Kernel> {
-    return std::make_unique<K>(q, true);
-  };
-  return out;
+template <Pass kPass, bool kPairs>
+std::unique_ptr<Kernel> prepare(const KernelQuery& q) {
+  using K = std::conditional_t<kPass == Pass::weight_gradient, RowSums, RowProducts>;
+  return std::make_unique<K>(q, kPass, kPairs);
+}
+
+template <Pass kPass>
+void add_rows(std::vector<KernelType>& out, std::string_view op, Bf16Products products) {
+  KernelType row{.op = op,
+                 .name = "gemm_bf16",
+                 .refuses = products == Bf16Products::instruction
+                                ? refuses_pairs<kPass, Bf16Products::instruction>
+                                : refuses_pairs<kPass, Bf16Products::automatic>,
+                 .prepare = prepare<kPass, true>,
+                 .by_sample = true,
+                 .rounds = kPass != Pass::weight_gradient};
+  if (products != Bf16Products::fma) out.push_back(row);
+  row.name = "gemm";
+  row.refuses = refuses<kPass>;
+  row.prepare = prepare<kPass, false>;
+  out.push_back(row);
 }
 
 }  // namespace
 
 std::vector<KernelType> gemm_convolution_kernels(Bf16Products products) {
   std::vector<KernelType> out;
-  if (products != Bf16Products::fma)
-    out = {row_of_pairs<RowProducts>("convolution", true, products),
-           row_of_pairs<RowProducts>("convolution_transpose", true, products),
-           row_of_pairs<RowSums>("convolution_weight_gradient", false, products)};
-  for (const KernelType& k :
-       {row<RowProducts>("convolution", true), row<RowProducts>("convolution_transpose", true),
-        row<RowSums>("convolution_weight_gradient", false)})
-    out.push_back(k);
+  add_rows<Pass::forward>(out, "convolution", products);
+  add_rows<Pass::input_gradient>(out, "convolution_transpose", products);
+  add_rows<Pass::weight_gradient>(out, "convolution_weight_gradient", products);
   return out;
 }
 

@@ -50,13 +50,8 @@ std::unique_ptr<Kernel> prepare_scale(const KernelQuery& q) {
 }  // namespace
 
 std::vector<KernelType> half_kernels() {
-  const std::string_view isa = simd_kernels().name;
-  std::vector<KernelType> out = {
-      {.op = "cast", .name = isa, .refuses = refuses_cast, .prepare = prepare_cast},
-      {.op = "round_to", .name = isa, .refuses = refuses, .prepare = prepare_round},
-      {.op = "scale", .name = isa, .refuses = refuses, .prepare = prepare_scale}};
-  for (KernelType& row : out) row.by_sample = true;
-  return out;
+  return {simd_row("cast", refuses_cast, prepare_cast),
+          simd_row("round_to", refuses, prepare_round), simd_row("scale", refuses, prepare_scale)};
 }
 
 bool computes_in(DType half) {

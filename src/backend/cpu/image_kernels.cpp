@@ -143,10 +143,11 @@ EachSample::Run max_pool_of_bf16(const Positions& p, bool gradient) {
 }
 
 std::unique_ptr<Kernel> prepare_pool(const KernelQuery& q) {
-  const bool gradient = op(q.op).is(Trait::backward), adaptive = q.op.starts_with("adaptive_"),
-             largest = q.op.find("max_pool") != q.op.npos;
+  // Only max pools have indices, and only adaptive pools no windows.
+  const bool gradient = is_gradient(q), largest = (gradient ? q.in : q.out).size() > 1;
   const auto [x, y] = forward_shapes(q);
-  const Positions p = adaptive ? pieces(x, y) : windows(x, y, std::any_cast<const Pool&>(q.attrs));
+  const auto* const pool = std::any_cast<Pool>(&q.attrs);
+  const Positions p = pool != nullptr ? windows(x, y, *pool) : pieces(x, y);
   EachSample::Run run;
   if (q.in[0].dtype == DType::bf16)
     run = max_pool_of_bf16(p, gradient);
@@ -222,20 +223,16 @@ std::unique_ptr<Kernel> prepare_reorder(const KernelQuery& q) {
 }  // namespace
 
 std::vector<KernelType> image_kernels() {
-  const std::string_view isa = simd_kernels().name;
-  std::vector<KernelType> out;
-  for (std::string_view op : {"max_pool", "max_pool_gradient"})
-    out.push_back({.op = op, .name = isa, .refuses = refuses_max, .prepare = prepare_pool});
-  for (std::string_view op :
-       {"avg_pool", "avg_pool_gradient", "adaptive_avg_pool", "adaptive_avg_pool_gradient",
-        "adaptive_max_pool", "adaptive_max_pool_gradient"})
-    out.push_back({.op = op, .name = isa, .refuses = refuses_halves, .prepare = prepare_pool});
-  out.push_back(
-      {.op = "sum_channels", .name = isa, .refuses = refuses_sum, .prepare = prepare_sum});
-  out.push_back(
-      {.op = "reorder", .name = isa, .refuses = refuses_reorder, .prepare = prepare_reorder});
-  for (KernelType& row : out) row.by_sample = true;
-  return out;
+  return {simd_row("max_pool", refuses_max, prepare_pool),
+          simd_row("max_pool_gradient", refuses_max, prepare_pool),
+          simd_row("avg_pool", refuses_halves, prepare_pool),
+          simd_row("avg_pool_gradient", refuses_halves, prepare_pool),
+          simd_row("adaptive_avg_pool", refuses_halves, prepare_pool),
+          simd_row("adaptive_avg_pool_gradient", refuses_halves, prepare_pool),
+          simd_row("adaptive_max_pool", refuses_halves, prepare_pool),
+          simd_row("adaptive_max_pool_gradient", refuses_halves, prepare_pool),
+          simd_row("sum_channels", refuses_sum, prepare_sum),
+          simd_row("reorder", refuses_reorder, prepare_reorder)};
 }
 
 }  // namespace dpt

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "backend/cpu/simd/simd.h"
 #include "base/half.h"
 #include "graph/operator.h"
 
@@ -54,6 +55,16 @@ std::vector<KernelType> list_for(Bf16Products products) {
 }
 
 }  // namespace
+
+KernelType simd_row(std::string_view op, std::string (*refuses)(const KernelQuery&),
+                    std::unique_ptr<Kernel> (*prepare)(const KernelQuery&), bool rounds) {
+  return {.op = op,
+          .name = simd_kernels().name,
+          .refuses = refuses,
+          .prepare = prepare,
+          .by_sample = true,
+          .rounds = rounds};
+}
 
 std::span<const KernelType> cpu_kernels(Bf16Products products) {
   static const std::array<std::vector<KernelType>, 3> lists = {list_for(Bf16Products::automatic),

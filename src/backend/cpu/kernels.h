@@ -3,8 +3,10 @@
 // batch instead.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/cpu/bf16_products.h"
@@ -15,6 +17,10 @@ namespace dpt {
 // What runs are compiled with.
 std::span<const KernelType> cpu_kernels(Bf16Products products = Bf16Products::automatic);
 std::span<const KernelType> reference_kernels();  // the reference implementations only
+
+// An entry of a hand-written kernel, which computes a sample's results alike in every batch.
+KernelType simd_row(std::string_view op, std::string (*refuses)(const KernelQuery&),
+                    std::unique_ptr<Kernel> (*prepare)(const KernelQuery&), bool rounds = false);
 
 // The implementations of one file each. The two of oneDNN are empty if dptrain was built without
 // it.

@@ -70,18 +70,18 @@ size_t rows_for_order(const KernelQuery& q, size_t n, size_t in) {
 // pairs: Note [products of bf16].
 class Product : public Kernel {
  public:
-  Product(const KernelQuery& q, Factors asked)
-      : linear_((q.op == "linear") != transposed(q.in[1])),
-        out_(size(q.in[1].shape[q.op == "linear" ? 0 : 1])),
-        in_(size(q.in[1].shape[q.op == "linear" ? 1 : 0])),
+  Product(const KernelQuery& q, Factors asked, bool linear)
+      : linear_(linear != transposed(q.in[1])),
+        out_(size(q.in[1].shape[linear ? 0 : 1])),
+        in_(size(q.in[1].shape[linear ? 1 : 0])),
         n_(rows(q.in[0].shape)),
         usual_n_(rows_for_order(q, n_, in_)),
         factors_(factors(q, asked)),
         packs_(
             factors_ != Factors::floats ||
-            (out_ > kLongRow / 4 && (linear_ ? linear_is_chains(usual_n_, in_) && n_ * in_ >= kLarge
-                                             : q.op == "matmul" && n_ >= kEnoughRows &&
-                                                   (in_ > kLongRow || n_ * in_ >= kLarge)))),
+            (out_ > kLongRow / 4 &&
+             (linear_ ? linear_is_chains(usual_n_, in_) && n_ * in_ >= kLarge
+                      : !linear && n_ >= kEnoughRows && (in_ > kLongRow || n_ * in_ >= kLarge)))),
         to_(round_to(q.rounds)),
         rounding_(packs_ ? nullptr : rounding(q.rounds)) {
     if (packs_) gemm_workspace();
@@ -129,6 +129,13 @@ class Product : public Kernel {
   const GemmKernels& gemm_ = gemm_of(factors_);
   RoundTo to_;
   Rounding rounding_;  // null: none, or within the product
+};
+
+struct Linear : Product {
+  Linear(const KernelQuery& q, Factors asked) : Product(q, asked, true) {}
+};
+struct MatMul : Product {
+  MatMul(const KernelQuery& q, Factors asked) : Product(q, asked, false) {}
 };
 
 // dw = dy^T x, or x^T dy if the weight is transposed.
@@ -212,7 +219,7 @@ KernelType row(std::string_view op, bool makes_rows = false) {
           },
           .makes_rows = makes_rows,
           .by_sample = true,
-          .rounds = std::is_same_v<K, Product>};
+          .rounds = std::is_base_of_v<Product, K>};
 }
 
 template <class K>
@@ -245,15 +252,15 @@ KernelType row_of_tiles(std::string_view op) {
 std::vector<KernelType> linear_kernels(Bf16Products products) {
   std::vector<KernelType> out;
   if (products == Bf16Products::automatic)
-    out = {row_of_tiles<Product>("linear"), row_of_tiles<Product>("matmul"),
+    out = {row_of_tiles<Linear>("linear"), row_of_tiles<MatMul>("matmul"),
            row_of_tiles<LinearWeightGradient>("linear_weight_gradient")};
   if (products != Bf16Products::fma)
     for (const KernelType& k :
-         {row_of_pairs<Product>("linear", products), row_of_pairs<Product>("matmul", products),
+         {row_of_pairs<Linear>("linear", products), row_of_pairs<MatMul>("matmul", products),
           row_of_pairs<LinearWeightGradient>("linear_weight_gradient", products)})
       out.push_back(k);
   for (const KernelType& k :
-       {row<Product>("linear"), row<Product>("matmul"),
+       {row<Linear>("linear"), row<MatMul>("matmul"),
         row<LinearWeightGradient>("linear_weight_gradient", true), row<SumRows>("sum_rows")})
     out.push_back(k);
   return out;

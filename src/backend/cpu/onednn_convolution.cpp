@@ -62,8 +62,7 @@ struct Shapes {
   }
 };
 
-using Roles = ConvolutionRoles;
-using Made = Roles::Made;
+using Pass = ConvolutionPass;
 
 memory::desc image(const memory::dims& dims, const TensorDesc& d) {
   const bool last = same_order(d.shape, d.layout, Layout::channels_last);
@@ -76,13 +75,13 @@ memory::desc image(const memory::dims& dims, const TensorDesc& d) {
 
 class ConvolutionKernel : public Kernel {
  public:
-  explicit ConvolutionKernel(const KernelQuery& q)
-      : made_(Roles(q).made), bias_(q.in.size() > 2), rounding_(rounding(q.rounds)) {
+  ConvolutionKernel(const KernelQuery& q, Pass pass)
+      : pass_(pass), bias_(q.in.size() > 2), rounding_(rounding(q.rounds)) {
     onednn::use_one_core();
     stream_ = dnnl::stream(engine());
-    const Roles roles(q);
+    const ConvolutionRoles roles(q, pass);
     Shapes s(roles.x->shape, *roles.w, roles.y->shape, std::any_cast<const Convolution&>(q.attrs));
-    if (made_ != Made::w) {
+    if (pass != Pass::weight_gradient) {
       samples_ = s.x[0];
       s.x[0] = s.y[0] = 1;
     }
@@ -94,11 +93,11 @@ class ConvolutionKernel : public Kernel {
     onednn::use_one_core();
     std::byte* const memory_of_thread = scratch(weight_bytes_ + scratchpad_.get_desc().get_size());
     scratchpad_.set_data_handle(memory_of_thread + weight_bytes_);
-    const bool gradient = made_ == Made::w;
+    const bool gradient = pass_ == Pass::weight_gradient;
     given_weight_.set_data_handle((gradient ? a.out[0] : a.in[1]).data);
     weight_.set_data_handle(weight_bytes_ > 0 ? memory_of_thread : given_weight_.get_data_handle());
     if (weight_bytes_ > 0 && !gradient) reorder_.execute(stream_, given_weight_, weight_);
-    if (bias_ && made_ == Made::y) bias_memory_.set_data_handle(a.in[2].data);
+    if (bias_ && pass_ == Pass::forward) bias_memory_.set_data_handle(a.in[2].data);
     const std::byte* from = a.in[0].data;
     std::byte* to = gradient ? a.in[1].data : a.out[0].data;
     const size_t from_bytes = from_.get_desc().get_size(), to_bytes = to_.get_desc().get_size();
@@ -127,16 +126,16 @@ class ConvolutionKernel : public Kernel {
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::convolution_forward::primitive_desc forward(
         {dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, x, forward_w,
-         made_ == Made::y ? b : memory::desc(), y, s.stride, s.dilation, s.before, s.behind},
+         pass_ == Pass::forward ? b : memory::desc(), y, s.stride, s.dilation, s.before, s.behind},
         attributes, engine());
-    if (made_ == Made::y) {
+    if (pass_ == Pass::forward) {
       keep(dnnl::convolution_forward(forward), forward.weights_desc(), forward.scratchpad_desc(),
            DNNL_ARG_SRC, x, DNNL_ARG_DST, y, DNNL_ARG_WEIGHTS);
       if (bias_) {
         bias_memory_ = memory(b, engine(), nullptr);
         arguments_.emplace(DNNL_ARG_BIAS, bias_memory_);
       }
-    } else if (made_ == Made::x) {
+    } else if (pass_ == Pass::input_gradient) {
       const dnnl::convolution_backward_data::primitive_desc chosen(
           {dnnl::algorithm::convolution_direct, x, w, y, s.stride, s.dilation, s.before, s.behind},
           attributes, engine(), forward);
@@ -152,8 +151,8 @@ class ConvolutionKernel : public Kernel {
     given_weight_ = memory(given, engine(), nullptr);
     if (given == weight_.get_desc()) return;
     weight_bytes_ = rounded_up(weight_.get_desc().get_size(), kTensorAlignment);
-    reorder_ = made_ == Made::w ? dnnl::reorder(weight_, given_weight_)
-                                : dnnl::reorder(given_weight_, weight_);
+    reorder_ = pass_ == Pass::weight_gradient ? dnnl::reorder(weight_, given_weight_)
+                                              : dnnl::reorder(given_weight_, weight_);
   }
 
   void keep(const dnnl::primitive& chosen, const memory::desc& weight,
@@ -169,7 +168,7 @@ class ConvolutionKernel : public Kernel {
   }
 
   // oneDNN's input gradient has no bias.
-  bool adds_bias() const { return bias_ && made_ == Made::x; }
+  bool adds_bias() const { return bias_ && pass_ == Pass::input_gradient; }
 
   void round(std::byte* values, size_t bytes) const {
     float* const x = reinterpret_cast<float*>(values);
@@ -190,7 +189,7 @@ class ConvolutionKernel : public Kernel {
       for (float& v : y.subspan(plane * area, area)) v += b[plane % b.size()];
   }
 
-  Made made_;
+  Pass pass_;
   bool bias_;
   Rounding rounding_;
   int64_t samples_ = 1;
@@ -203,7 +202,7 @@ class ConvolutionKernel : public Kernel {
   std::unordered_map<int, memory> arguments_;
 };
 
-template <Bf16Products kAsked>
+template <Pass kPass, Bf16Products kAsked>
 std::string refuses(const KernelQuery& q) {
   const auto& s = std::any_cast<const Convolution&>(q.attrs);
   for (size_t i = 0; i < 3; ++i)
@@ -217,17 +216,18 @@ std::string refuses(const KernelQuery& q) {
       return "its limits on window, stride and padding are exceeded";
   // oneDNN 2.6 copies strided inputs with few channels into a buffer that is too small.
   constexpr int64_t kVector = 16;
-  if (q.op == "convolution_weight_gradient" && s.window.kernel == Extents{1, 1, 1} &&
+  if (kPass == Pass::weight_gradient && s.window.kernel == Extents{1, 1, 1} &&
       s.window.stride != Extents{1, 1, 1} && q.out[0].shape[1] < kVector)
     return "it writes out of bounds for strided inputs with few channels";
-  if (q.op == "convolution_transpose" && q.in.size() > 2 && q.in[2].dtype == DType::bf16)
+  if (kPass == Pass::input_gradient && q.in.size() > 2 && q.in[2].dtype == DType::bf16)
     return "it adds the bias after rounding";
   return onednn::refuses(q, onednn::refuses_bf16(kAsked));
 }
 
+template <Pass kPass>
 std::unique_ptr<Kernel> prepare(const KernelQuery& q) {
   try {
-    return std::make_unique<ConvolutionKernel>(q);
+    return std::make_unique<ConvolutionKernel>(q, kPass);
   } catch (const dnnl::error&) {  // its message names internal objects
     fail(Fault::device,
          "oneDNN cannot compute the convolution of {} to {} on this machine; use other sizes",
@@ -235,23 +235,25 @@ std::unique_ptr<Kernel> prepare(const KernelQuery& q) {
   }
 }
 
+template <Pass kPass>
+KernelType row(std::string_view op, Bf16Products products) {
+  return {.op = op,
+          .name = "onednn",
+          .refuses = products == Bf16Products::fma ? refuses<kPass, Bf16Products::fma>
+                     : products == Bf16Products::instruction
+                         ? refuses<kPass, Bf16Products::instruction>
+                         : refuses<kPass, Bf16Products::automatic>,
+          .prepare = prepare<kPass>,
+          .by_sample = true,
+          .rounds = kPass != Pass::weight_gradient};
+}
+
 }  // namespace
 
 std::vector<KernelType> onednn_convolution_kernels(Bf16Products products) {
-  std::vector<KernelType> out;
-  const auto refuses_query = products == Bf16Products::fma ? refuses<Bf16Products::fma>
-                             : products == Bf16Products::instruction
-                                 ? refuses<Bf16Products::instruction>
-                                 : refuses<Bf16Products::automatic>;
-  for (std::string_view op :
-       {"convolution", "convolution_transpose", "convolution_weight_gradient"})
-    out.push_back({.op = op,
-                   .name = "onednn",
-                   .refuses = refuses_query,
-                   .prepare = prepare,
-                   .by_sample = true,
-                   .rounds = op != "convolution_weight_gradient"});
-  return out;
+  return {row<Pass::forward>("convolution", products),
+          row<Pass::input_gradient>("convolution_transpose", products),
+          row<Pass::weight_gradient>("convolution_weight_gradient", products)};
 }
 
 }  // namespace dpt

@@ -68,15 +68,15 @@ class MatMul : public Kernel {
 bool transposed(const TensorDesc& weight) { return weight.layout == Layout::transposed; }
 
 // linear: y = x w^T + b; matmul: y = x w + b.
+template <bool kLinear>
 std::unique_ptr<Kernel> product(const KernelQuery& q) {
-  const bool linear = q.op == "linear";
   const Shape& w = q.in[1].shape;
-  const int64_t out = w[linear ? 0 : 1], in = w[linear ? 1 : 0];
+  const int64_t out = w[kLinear ? 0 : 1], in = w[kLinear ? 1 : 0];
   return std::make_unique<MatMul>(MatMul::Operands{.m = q.in[0].shape.elements() / in,
                                                    .n = out,
                                                    .k = in,
                                                    .transpose_a = false,
-                                                   .transpose_b = linear != transposed(q.in[1]),
+                                                   .transpose_b = kLinear != transposed(q.in[1]),
                                                    .bias = q.in.size() > 2,
                                                    .type = onednn::type_of(q.in[0])});
 }
@@ -102,8 +102,8 @@ std::string refuses_weight_gradient(const KernelQuery& q) {
 }  // namespace
 
 std::vector<KernelType> onednn_kernels() {
-  return {{.op = "linear", .name = "onednn", .refuses = refuses, .prepare = product},
-          {.op = "matmul", .name = "onednn", .refuses = refuses, .prepare = product},
+  return {{.op = "linear", .name = "onednn", .refuses = refuses, .prepare = product<true>},
+          {.op = "matmul", .name = "onednn", .refuses = refuses, .prepare = product<false>},
           {.op = "linear_weight_gradient",
            .name = "onednn",
            .refuses = refuses_weight_gradient,

@@ -9,7 +9,6 @@
 #include "backend/cpu/support.h"
 #include "graph/attrs.h"
 #include "graph/formulas/resample.h"
-#include "graph/operator.h"
 #include "graph/windows.h"
 
 namespace dpt {
@@ -45,9 +44,26 @@ Sources one_source(int64_t in, const std::vector<int64_t>& at) {
           .weight = std::vector<float>(at.size(), 1)};
 }
 
+// Along one extent of x and y.
+using SourcesOf = Sources (*)(const KernelQuery& q, const Shape& x, const Shape& y, size_t axis);
+
+Sources padded(const KernelQuery& q, const Shape& x, const Shape& y, size_t axis) {
+  const auto& pad = std::any_cast<const Pad&>(q.attrs);
+  return one_source(extents_of(x)[axis], pad_sources(x, extents_of(y)[axis], pad, axis));
+}
+
+Sources nearest(const KernelQuery& q, const Shape& x, const Shape& y, size_t axis) {
+  const auto& resize = std::any_cast<const Resize&>(q.attrs);
+  const int64_t in = extents_of(x)[axis], out = extents_of(y)[axis];
+  return one_source(in, nearest_sources(in, out, resize, axis));
+}
+
 template <int kTaps>
-Sources interpolated(int64_t in, int64_t out, double scale, bool align_corners) {
-  const auto ratio = formula::linear_ratio<float>(in, out, scale, align_corners);
+Sources interpolated(const KernelQuery& q, const Shape& x, const Shape& y, size_t axis) {
+  const auto& resize = std::any_cast<const Resize&>(q.attrs);
+  const int64_t in = extents_of(x)[axis], out = extents_of(y)[axis];
+  const bool align_corners = resize.align_corners;
+  const auto ratio = formula::linear_ratio<float>(in, out, resize.scale[axis], align_corners);
   Sources s{.in = static_cast<size_t>(in),
             .out = static_cast<size_t>(out),
             .taps = kTaps,
@@ -64,18 +80,6 @@ Sources interpolated(int64_t in, int64_t out, double scale, bool align_corners) 
   std::vector<int64_t> same(static_cast<size_t>(in));
   std::iota(same.begin(), same.end(), 0);
   return one_source(in, same);
-}
-
-// Along one extent of x and y.
-Sources sources_of(const KernelQuery& q, const Shape& x, const Shape& y, size_t axis) {
-  const int64_t in = extents_of(x)[axis], out = extents_of(y)[axis];
-  if (q.op.starts_with("pad_inside"))
-    return one_source(in, pad_sources(x, out, std::any_cast<const Pad&>(q.attrs), axis));
-  const auto& resize = std::any_cast<const Resize&>(q.attrs);
-  if (q.op.starts_with("upsample_nearest"))
-    return one_source(in, nearest_sources(in, out, resize, axis));
-  const auto make = q.op.starts_with("upsample_bilinear") ? interpolated<2> : interpolated<4>;
-  return make(in, out, resize.scale[axis], resize.align_corners);
 }
 
 // The sources of the rows of a volume, which are counted through its depth.
@@ -95,19 +99,20 @@ Sources product(const Sources& depth, const Sources& height) {
   return s;
 }
 
-std::string refuses_resize(const KernelQuery& q) {
-  if (q.op.starts_with("upsample_bicubic") && q.in[0].shape.rank() == 5)
-    return "it sums at most 4 rows";
-  return not_images(q, DType::f32);
+std::string refuses(const KernelQuery& q) { return not_images(q, DType::f32); }
+
+std::string refuses_bicubic(const KernelQuery& q) {
+  return q.in[0].shape.rank() == 5 ? "it sums at most 4 rows" : refuses(q);
 }
 
-std::unique_ptr<Kernel> prepare_resize(const KernelQuery& q) {
-  const bool gradient = op(q.op).is(Trait::backward);
+template <SourcesOf kSources>
+std::unique_ptr<Kernel> prepare(const KernelQuery& q) {
+  const bool gradient = is_gradient(q);
   const auto [x, y] = forward_shapes(q);
   const auto channels = static_cast<size_t>(x[1]), samples = static_cast<size_t>(x[0]);
   const size_t from = elements(q.in[0]) / samples, to = elements(q.out[0]) / samples;
-  Sources rows = product(sources_of(q, x, y, 0), sources_of(q, x, y, 1)),
-          columns = sources_of(q, x, y, 2);
+  Sources rows = product(kSources(q, x, y, 0), kSources(q, x, y, 1)),
+          columns = kSources(q, x, y, 2);
   const size_t bytes = columns.in * channels * sizeof(float);
   scratch(bytes);
   return call([=, rows = std::move(rows), columns = std::move(columns)](const KernelArgs& a) {
@@ -128,14 +133,14 @@ std::unique_ptr<Kernel> prepare_resize(const KernelQuery& q) {
 }  // namespace
 
 std::vector<KernelType> resize_kernels() {
-  const std::string_view isa = simd_kernels().name;
-  std::vector<KernelType> out;
-  for (std::string_view op : {"upsample_nearest", "upsample_nearest_gradient", "upsample_bilinear",
-                              "upsample_bilinear_gradient", "upsample_bicubic",
-                              "upsample_bicubic_gradient", "pad_inside", "pad_inside_gradient"})
-    out.push_back({.op = op, .name = isa, .refuses = refuses_resize, .prepare = prepare_resize});
-  for (KernelType& row : out) row.by_sample = true;
-  return out;
+  return {simd_row("upsample_nearest", refuses, prepare<nearest>),
+          simd_row("upsample_nearest_gradient", refuses, prepare<nearest>),
+          simd_row("upsample_bilinear", refuses, prepare<interpolated<2>>),
+          simd_row("upsample_bilinear_gradient", refuses, prepare<interpolated<2>>),
+          simd_row("upsample_bicubic", refuses_bicubic, prepare<interpolated<4>>),
+          simd_row("upsample_bicubic_gradient", refuses_bicubic, prepare<interpolated<4>>),
+          simd_row("pad_inside", refuses, prepare<padded>),
+          simd_row("pad_inside_gradient", refuses, prepare<padded>)};
 }
 
 }  // namespace dpt

@@ -254,23 +254,15 @@ std::unique_ptr<Kernel> prepare_groups_gradient(const KernelQuery& q) {
 
 std::vector<KernelType> row_norm_kernels() {
   std::vector<KernelType> out;
-  const auto add = [&](KernelType row) {
-    row.name = simd_kernels().name;
-    row.by_sample = true;
-    out.push_back(row);
-  };
   for (const RowNormNames& n : {kRowNorms[0], kRowNorms[1]}) {
-    add({.op = n.norm, .refuses = refuses_rows, .prepare = prepare_rows});
-    for (const std::string_view op : {n.input_gradient, n.weight_gradient})
-      add({.op = op, .refuses = refuses_rows, .prepare = prepare_rows_gradient});
+    out.push_back(simd_row(n.norm, refuses_rows, prepare_rows));
+    out.push_back(simd_row(n.input_gradient, refuses_rows, prepare_rows_gradient));
+    out.push_back(simd_row(n.weight_gradient, refuses_rows, prepare_rows_gradient));
   }
   const RowNormNames& n = kRowNorms[2];
-  add({.op = n.norm, .refuses = refuses_groups, .prepare = prepare_groups, .rounds = true});
-  for (const std::string_view op : {n.input_gradient, n.weight_gradient})
-    add({.op = op,
-         .refuses = refuses_groups,
-         .prepare = prepare_groups_gradient,
-         .rounds = op == n.input_gradient});
+  out.push_back(simd_row(n.norm, refuses_groups, prepare_groups, true));
+  out.push_back(simd_row(n.input_gradient, refuses_groups, prepare_groups_gradient, true));
+  out.push_back(simd_row(n.weight_gradient, refuses_groups, prepare_groups_gradient));
   return out;
 }
 

@@ -26,24 +26,26 @@ struct Positions {
   size_t elements() const { return positions * classes; }  // of a group
 };
 
-std::string refuses_softmax(const KernelQuery& q) {
+std::string refuses(const KernelQuery& q) {
   for (const TensorDesc& d : q.in)
     if (d.dtype != DType::i32)
       if (std::string reason = not_f32(d); !reason.empty()) return reason;
   return "";
 }
 
+template <auto kKernel>
 std::unique_ptr<Kernel> prepare_softmax(const KernelQuery& q) {
   const Positions p(q.in[0].shape, settings<Softmax>(q).dim);
-  if (q.in.size() == 1)
-    return call([p, f = q.op == "softmax" ? p.kernels->softmax
-                                          : p.kernels->log_softmax](const KernelArgs& a) {
-      for (size_t at = 0; at < p.groups * p.elements(); at += p.elements())
-        f(data(a.in[0]) + at, data(a.out[0]) + at, p.positions, p.classes);
-    });
-  return call([p, f = q.op == "softmax_gradient"
-                          ? p.kernels->softmax_gradient
-                          : p.kernels->log_softmax_gradient](const KernelArgs& a) {
+  return call([p, f = p.kernels->*kKernel](const KernelArgs& a) {
+    for (size_t at = 0; at < p.groups * p.elements(); at += p.elements())
+      f(data(a.in[0]) + at, data(a.out[0]) + at, p.positions, p.classes);
+  });
+}
+
+template <auto kKernel>
+std::unique_ptr<Kernel> prepare_gradient(const KernelQuery& q) {
+  const Positions p(q.in[0].shape, settings<Softmax>(q).dim);
+  return call([p, f = p.kernels->*kKernel](const KernelArgs& a) {
     for (size_t at = 0; at < p.groups * p.elements(); at += p.elements())
       f(data(a.in[0]) + at, data(a.in[1]) + at, data(a.out[0]) + at, p.positions, p.classes);
   });
@@ -79,38 +81,31 @@ std::unique_ptr<Kernel> prepare_cross_entropy(const KernelQuery& q) {
     if (t.desc.dtype == DType::i32)
       check_targets(t, static_cast<int64_t>(p.classes), s.ignore_index);
   };
-  if (q.op == "cross_entropy")
+  if (is_gradient(q))
     return call([=](const KernelArgs& a) {
       check(a.in[1]);
-      double sum = 0;
-      for (size_t g = 0; g < p.groups; ++g) sum += p.kernels->cross_entropy(class_loss(a, s, p, g));
-      a.out[0].as<double>()[0] = sum / static_cast<double>(data(a.in[2])[0]);
+      for (size_t g = 0; g < p.groups; ++g)
+        p.kernels->cross_entropy_gradient(class_loss(a, s, p, g),
+                                          data(a.out[0]) + g * p.elements());
     });
   return call([=](const KernelArgs& a) {
     check(a.in[1]);
-    for (size_t g = 0; g < p.groups; ++g)
-      p.kernels->cross_entropy_gradient(class_loss(a, s, p, g), data(a.out[0]) + g * p.elements());
+    double sum = 0;
+    for (size_t g = 0; g < p.groups; ++g) sum += p.kernels->cross_entropy(class_loss(a, s, p, g));
+    a.out[0].as<double>()[0] = sum / static_cast<double>(data(a.in[2])[0]);
   });
 }
 
 }  // namespace
 
 std::vector<KernelType> softmax_kernels() {
-  const std::string_view isa = simd_kernels().name;
-  std::vector<KernelType> out;
-  for (std::string_view op : {"softmax", "softmax_gradient", "log_softmax", "log_softmax_gradient"})
-    out.push_back({.op = op,
-                   .name = isa,
-                   .refuses = refuses_softmax,
-                   .prepare = prepare_softmax,
-                   .by_sample = true});
-  for (std::string_view op : {"cross_entropy", "cross_entropy_gradient"})
-    out.push_back({.op = op,
-                   .name = isa,
-                   .refuses = refuses_softmax,
-                   .prepare = prepare_cross_entropy,
-                   .by_sample = true});
-  return out;
+  using K = SoftmaxKernels;
+  return {simd_row("softmax", refuses, prepare_softmax<&K::softmax>),
+          simd_row("softmax_gradient", refuses, prepare_gradient<&K::softmax_gradient>),
+          simd_row("log_softmax", refuses, prepare_softmax<&K::log_softmax>),
+          simd_row("log_softmax_gradient", refuses, prepare_gradient<&K::log_softmax_gradient>),
+          simd_row("cross_entropy", refuses, prepare_cross_entropy),
+          simd_row("cross_entropy_gradient", refuses, prepare_cross_entropy)};
 }
 
 }  // namespace dpt

@@ -61,14 +61,15 @@ inline std::string not_images(const KernelQuery& q, DType type) {
   return "";
 }
 
+inline bool is_gradient(const KernelQuery& q) { return op(q.op).is(Trait::backward); }
+
 // The shapes of x and y of an operator y = f(x), also for its gradient, from dy to dx.
 struct ForwardShapes {
   const Shape &x, &y;
 };
 inline ForwardShapes forward_shapes(const KernelQuery& q) {
-  const bool gradient = op(q.op).is(Trait::backward);
-  const TensorDesc &in = q.in[0], &out = q.out[0];
-  return gradient ? ForwardShapes{out.shape, in.shape} : ForwardShapes{in.shape, out.shape};
+  const Shape &in = q.in[0].shape, &out = q.out[0].shape;
+  return is_gradient(q) ? ForwardShapes{out, in} : ForwardShapes{in, out};
 }
 
 // A kernel that consists of one callable.

@@ -90,7 +90,8 @@ DPT_FORMULA Taps<kTaps> taps_of(int64_t i, int64_t in, int64_t out, T ratio, boo
   }
 }
 
-enum class PadFrom { reflect, replicate, circular };
+// Where new elements of a pad come from.
+enum class PadFrom : uint8_t { reflect, replicate, circular };
 
 // The index of the element of x[0] ... x[n - 1] that a pad puts at index i, which is negative
 // before x and at least n behind it. REQUIRES: reflect: -n < i < 2 n - 1; circular: -n <= i < 2 n.

@@ -88,10 +88,11 @@ inline void need_dim(std::string_view op, const TensorDesc& x, int dim) {
          dim);
 }
 
-// Calls f with a value of the C++ type of v, which is float or double.
+// Calls f with a value of the C++ type of v, for which the reference implementations are compiled.
+// REQUIRES: v is f32 or f64, or f only copies elements of 4 bytes.
 template <class F>
 void with_type_of(const TensorView& v, F f) {
-  with_real(v.desc.dtype, [&](auto* null) { f(std::remove_pointer_t<decltype(null)>{}); });
+  v.desc.dtype == DType::f64 ? f(double{}) : f(float{});
 }
 
 // Input i, or nothing if there are fewer inputs.
@@ -124,6 +125,8 @@ inline std::vector<TensorDesc> same_as_first(std::string_view op, std::span<cons
     require(d == in[0], "operands of an element-wise operator have one shape");
   return {in[0]};
 }
+
+inline double no_flops(std::span<const TensorDesc>, std::span<const TensorDesc>) { return 0; }
 
 inline double elements_of_first_input(std::span<const TensorDesc> in, std::span<const TensorDesc>) {
   return static_cast<double>(in[0].shape.elements());

@@ -118,7 +118,7 @@ std::vector<int> torch_order(const Graph& graph, ValueId v) {
   std::vector<int> order = row_major(shape);
   // nn.MultiheadAttention(batch_first=True) computes [T, N, E] and returns a transposed view. The
   // results of all other operators are row-major, whatever the order of their inputs.
-  if (n->op == &op("linear")) {
+  if (n->op->torch_order == TorchOrder::of_sequence_first) {
     const GraphNode* maker = maker_of(graph, n->in.at(0));
     if (maker && maker->op->torch_order == TorchOrder::sequence_first)
       std::swap(order.at(0), order.at(1));

@@ -1,6 +1,5 @@
 // gelu: x * Phi(x), Phi: the standard normal distribution (Hendrycks and Gimpel, 2016); with
 // approximate: tanh, 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). Any shape.
-#include "formats/python_call.h"
 #include "layers/layer.h"
 
 namespace dpt::layers {
@@ -20,9 +19,6 @@ struct GeluLayer {
   }
   ValueId build(GraphBuilder& g, ValueId x) const {
     return g.apply(approximate == "tanh" ? "gelu_tanh" : "gelu", {x});
-  }
-  std::string torch(const Shape&) const {
-    return PythonCall("nn.GELU").keys(keys().arguments(*this)).str();
   }
 };
 

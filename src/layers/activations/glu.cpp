@@ -1,6 +1,5 @@
 // glu (Dauphin et al., 2017): a * sigmoid(b) with a and b the halves of x along one dimension.
 #include "base/fail.h"
-#include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/dimension.h"
 #include "layers/layer.h"
@@ -29,7 +28,6 @@ struct GluLayer {
            at, shape.str(), shape[at]);
     return g.apply("glu", {x}, Glu{at});
   }
-  std::string torch(const Shape&) const { return PythonCall("nn.GLU").key("dim", dim, -1).str(); }
 };
 
 }  // namespace

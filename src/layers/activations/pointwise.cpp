@@ -23,9 +23,6 @@ struct PointwiseLayer : F {
   ValueId build(GraphBuilder& g, ValueId x) const {
     return g.apply(F::kRow.name, {x}, static_cast<const F&>(*this));
   }
-  std::string torch(const Shape&) const {
-    return PythonCall(kUsage.callee()).keys(keys().arguments(*this)).str();
-  }
 };
 
 template <class... F>

@@ -2,7 +2,6 @@
 // [N, C, ...] (He et al. 2015).
 #include "base/count.h"
 #include "base/fail.h"
-#include "formats/python_call.h"
 #include "layers/layer.h"
 
 namespace dpt::layers {
@@ -30,10 +29,6 @@ struct PReluLayer {
       fail(Fault::spec, "prelu: num_parameters is {}, but the input {} has {}", num_parameters,
            shape.str(), counted(channels, "channel"));
     return g.apply("prelu", {x, g.parameter("weight", {num_parameters}, {.a = init})});
-  }
-
-  std::string torch(const Shape&) const {
-    return PythonCall("nn.PReLU").keys(keys().arguments(*this)).str();
   }
 };
 

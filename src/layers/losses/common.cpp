@@ -98,4 +98,17 @@ std::string torch_call(std::string_view callee, std::vector<PythonArgument> keys
   return PythonCall(callee).keys(keys).str();
 }
 
+ValueId ClassTargets::target_weight(GraphBuilder& g, ValueId target) const {
+  std::vector<ValueId> in = {target};
+  if (!weight.empty())
+    in.push_back(g.constant("weight", {static_cast<int64_t>(weight.size())}, weight));
+  return g.apply("target_weight", in, NllLoss{ignore_index});
+}
+
+void ClassTargets::add_weight(std::string_view loss, GraphBuilder& g, const Shape& output,
+                              std::vector<ValueId>& in) const {
+  if (!weight.empty())
+    in.push_back(weight_constant(loss, "weight", g, weight, output[dim(output)], "classes"));
+}
+
 }  // namespace dpt::losses

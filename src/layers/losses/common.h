@@ -99,6 +99,25 @@ struct ClassDim {
   int dim(const Shape& output) const { return class_dim < 0 ? output.rank() - 1 : 1; }
 };
 
+// Settings of losses over classes that have weights and may be ignored. If some target is -100,
+// build_graph() divides by Divisor::targets.
+struct ClassTargets : Reduction, ClassDim {
+  static constexpr int64_t kNoClass = -100;
+
+  std::vector<double> weight;
+  int64_t ignore_index = kNoClass;
+
+  Divisor divisor() const {
+    return over(weight.empty() && ignore_index == kNoClass ? Divisor::positions : Divisor::targets);
+  }
+  ValueId target_weight(GraphBuilder& g, ValueId target) const;
+
+ protected:
+  // Adds the weights, if there are any, to the inputs of a loss whose first one is the output.
+  void add_weight(std::string_view loss, GraphBuilder& g, const Shape& output,
+                  std::vector<ValueId>& in) const;
+};
+
 // Throws Error{spec} unless the output is f32 [N, ...] with class scores along `dim`, and the
 // target is i32 of its shape without `dim`.
 void require_classes(std::string_view loss, const GraphBuilder& g, ValueId output, ValueId target,

@@ -5,7 +5,7 @@
 namespace dpt::losses {
 namespace {
 
-struct CrossEntropyLoss : Reduction, ClassDim {
+struct CrossEntropyLoss : ClassTargets {
   static constexpr OutputKind kOutputs = OutputKind::scores;
   static constexpr Usage kUsage{
       "torch.nn.CrossEntropyLoss",
@@ -13,11 +13,7 @@ struct CrossEntropyLoss : Reduction, ClassDim {
       "loss: {cross_entropy: {reduction: sum, weight: [1, 2, 1], ignore_index: 0,\n"
       "    label_smoothing: 0.1, class_dim: -1}}"};
 
-  std::vector<double> weight;
-  int64_t ignore_index = kNoClass;
   double label_smoothing = 0;
-
-  static constexpr int64_t kNoClass = -100;
 
   static KeyTable<CrossEntropyLoss> keys() {
     return KeyTable<CrossEntropyLoss>()
@@ -46,26 +42,16 @@ struct CrossEntropyLoss : Reduction, ClassDim {
       require_classes("cross_entropy", g, output, target, dim(y));
     }
     std::vector<ValueId> in = {output, target, divisor};
-    if (!weight.empty())
-      in.push_back(weight_constant("cross_entropy", "weight", g, weight, y[dim(y)], "classes"));
+    add_weight("cross_entropy", g, y, in);
     return g.apply(
         "cross_entropy", in,
         CrossEntropy{
             .label_smoothing = label_smoothing, .ignore_index = ignore_index, .dim = dim(y)});
   }
 
-  // If some target is -100, build_graph() uses Divisor::targets instead.
-  Divisor divisor() const {
-    return over(weight.empty() && ignore_index == kNoClass ? Divisor::positions : Divisor::targets);
-  }
-
   ValueId target_weight(GraphBuilder& g, ValueId target) const {
     // PyTorch divides by the number of positions, whatever the weights
-    if (probabilities(g, target)) return kNoValue;
-    std::vector<ValueId> in = {target};
-    if (!weight.empty())
-      in.push_back(g.constant("weight", {static_cast<int64_t>(weight.size())}, weight));
-    return g.apply("target_weight", in, NllLoss{ignore_index});
+    return probabilities(g, target) ? kNoValue : ClassTargets::target_weight(g, target);
   }
 
   bool mean_likelihood() const {

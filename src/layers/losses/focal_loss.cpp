@@ -25,7 +25,7 @@ constexpr std::string_view kFocalTorch = R"py(class FocalLoss(nn.Module):
         return loss.sum() if self.reduction == "sum" else loss.mean()
 )py";
 
-struct FocalLoss : Reduction, ClassDim {
+struct FocalLoss : ClassTargets {
   static constexpr std::string_view kTorchClass = kFocalTorch;
   static constexpr OutputKind kOutputs = OutputKind::scores;
   static constexpr Usage kUsage{
@@ -35,10 +35,6 @@ struct FocalLoss : Reduction, ClassDim {
       "    class_dim: -1}}"};
 
   double gamma = 2;
-  std::vector<double> weight;
-  int64_t ignore_index = kNoClass;
-
-  static constexpr int64_t kNoClass = -100;
 
   static KeyTable<FocalLoss> keys() {
     return KeyTable<FocalLoss>()
@@ -55,13 +51,12 @@ struct FocalLoss : Reduction, ClassDim {
     const Shape y = g.shape(output);
     require_classes("focal_loss", g, output, target, dim(y));
     std::vector<ValueId> in = {g.apply("log_softmax", {output}, Softmax{dim(y)}), target, divisor};
-    if (!weight.empty())
-      in.push_back(weight_constant("focal_loss", "weight", g, weight, y[dim(y)], "classes"));
+    add_weight("focal_loss", g, y, in);
     return g.apply("nll_loss", in,
                    NllLoss{.ignore_index = ignore_index, .dim = dim(y), .gamma = gamma});
   }
 
-  // If some target is -100, build_graph() uses Divisor::targets instead.
+  // The mean is that of targets, whatever their weights.
   Divisor divisor() const {
     return over(ignore_index == kNoClass ? Divisor::positions : Divisor::targets);
   }

@@ -6,17 +6,12 @@
 namespace dpt::losses {
 namespace {
 
-struct NllLossLayer : Reduction, ClassDim {
+struct NllLossLayer : ClassTargets {
   static constexpr OutputKind kOutputs = OutputKind::log_probabilities;
   static constexpr Usage kUsage{
       "torch.nn.NLLLoss",
       "loss: nll_loss\n"
       "loss: {nll_loss: {reduction: sum, weight: [1, 2, 1], ignore_index: 0, class_dim: -1}}"};
-
-  std::vector<double> weight;
-  int64_t ignore_index = kNoClass;
-
-  static constexpr int64_t kNoClass = -100;
 
   static KeyTable<NllLossLayer> keys() {
     return KeyTable<NllLossLayer>()
@@ -31,20 +26,8 @@ struct NllLossLayer : Reduction, ClassDim {
     const Shape y = g.shape(output);
     require_classes("nll_loss", g, output, target, dim(y));
     std::vector<ValueId> in = {output, target, divisor};
-    if (!weight.empty())
-      in.push_back(weight_constant("nll_loss", "weight", g, weight, y[dim(y)], "classes"));
+    add_weight("nll_loss", g, y, in);
     return g.apply("nll_loss", in, NllLoss{ignore_index, dim(y)});
-  }
-
-  Divisor divisor() const {
-    return over(weight.empty() && ignore_index == kNoClass ? Divisor::positions : Divisor::targets);
-  }
-
-  ValueId target_weight(GraphBuilder& g, ValueId target) const {
-    std::vector<ValueId> in = {target};
-    if (!weight.empty())
-      in.push_back(g.constant("weight", {static_cast<int64_t>(weight.size())}, weight));
-    return g.apply("target_weight", in, NllLoss{ignore_index});
   }
 
   bool mean_likelihood() const { return reduction == "mean" && weight.empty(); }

@@ -102,8 +102,7 @@ struct BatchNormLayer {
         std::vector<ValueId> in = running;
         in.insert(in.begin(), sums);
         g.apply("update_running", in, settings);
-        const std::vector<ValueId> next = g.graph().nodes.back().out;
-        for (size_t i = 0; i < running.size(); ++i) g.update(running[i], next[i]);
+        for (size_t i = 0; i < running.size(); ++i) g.update(running[i], g.results()[i]);
       }
       moments = g.apply("moments", {sums}, settings);
     } else {

@@ -116,10 +116,36 @@ void mean_pool(const float* x, float* y, const PoolArgs& a) {
     }
 }
 
+// Whether add_to_rows() adds faster to the window of column j: several positions fit into a vector.
+DPT_SIMD bool has_long_rows(const PoolArgs& a, size_t j) {
+  constexpr int32_t kLong = 8;
+  return a.step == 1 && a.c < kLanes && kLanes % a.c == 0 && a.last[j] - a.first[j] >= kLong;
+}
+
+// Adds dy[c] / divisor to all positions of a window, row by row. One position after the other would
+// take longer, because a masked store delays loads of what lies behind it.
+DPT_SIMD void add_to_rows(const float* dy, Lanes divisor, float* dx, const PoolArgs& a, size_t i,
+                          size_t j) {
+  float repeated[kLanes];
+  for (size_t k = 0; k < kLanes; ++k) repeated[k] = dy[k % a.c];
+  const Lanes part = Lanes(load(repeated)) / divisor;
+  const size_t length = static_cast<size_t>(a.last[j] - a.first[j]) * a.c;
+  for (size_t r = a.begin[i]; r < a.begin[i + 1]; ++r) {
+    float* const row = dx + (a.row[r] + static_cast<size_t>(a.first[j])) * a.c;
+    each_vector(
+        length, [&](size_t k, auto at)
+                    __attribute__((always_inline)) { at.put(row + k, at.get(row + k) + part); });
+  }
+}
+
 void mean_pool_gradient(const float* dy, float* dx, const PoolArgs& a) {
   for (size_t i = 0; i < a.rows; ++i)
     for (size_t j = 0; j < a.columns; ++j, dy += a.c) {
       const Lanes divisor = all(a.divisor[i * a.columns + j]);
+      if (has_long_rows(a, j)) {
+        add_to_rows(dy, divisor, dx, a, i, j);
+        continue;
+      }
       each_vector(
           a.c, [&](size_t c, auto at) __attribute__((always_inline)) {
             const Lanes part = at.get(dy + c) / divisor;

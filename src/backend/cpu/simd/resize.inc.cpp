@@ -60,7 +60,58 @@ DPT_SIMD void add_position(const ResizeAxis& a, size_t i, const float* g, float*
       });
 }
 
+// The first position behind `begin` that has another source. REQUIRES: one tap.
+DPT_SIMD size_t end_of_copies(const ResizeAxis& a, size_t begin) {
+  size_t end = begin + 1;
+  while (end < a.out && a.at[end] == a.at[begin]) ++end;
+  return end;
+}
+
+// Both with one tap: copies of a row, or of a position, follow each other.
+void copy(const float* x, float* y, const ResizeArgs& a) {
+  const size_t width = a.columns.in * a.c, out = a.columns.out * a.c;
+  for (size_t i = 0; i < a.rows.out; ++i, y += out) {
+    if (i > 0 && a.rows.at[i] == a.rows.at[i - 1]) {
+      __builtin_memcpy(y, y - out, out * sizeof(float));
+      continue;
+    }
+    const float* const row = x + static_cast<size_t>(a.rows.at[i]) * width;
+    for (size_t begin = 0, end; begin < a.columns.out; begin = end) {
+      end = end_of_copies(a.columns, begin);
+      const float* const from = row + static_cast<size_t>(a.columns.at[begin]) * a.c;
+      each_vector(
+          a.c, [&](size_t c, auto access) __attribute__((always_inline)) {
+            const Lanes v = access.get(from + c);
+            for (size_t j = begin; j < end; ++j) access.put(y + j * a.c + c, v);
+          });
+    }
+  }
+}
+
+void add_copies(const float* dy, float* dx, const ResizeArgs& a) {
+  const size_t width = a.columns.in * a.c, out = a.columns.out * a.c;
+  for (size_t top = 0, bottom; top < a.rows.out; top = bottom) {
+    bottom = end_of_copies(a.rows, top);
+    float* const row = dx + static_cast<size_t>(a.rows.at[top]) * width;
+    for (size_t begin = 0, end; begin < a.columns.out; begin = end) {
+      end = end_of_copies(a.columns, begin);
+      float* const to = row + static_cast<size_t>(a.columns.at[begin]) * a.c;
+      each_vector(
+          a.c, [&](size_t c, auto access) __attribute__((always_inline)) {
+            Lanes sum = access.get(to + c);
+            for (size_t i = top; i < bottom; ++i)
+              for (size_t j = begin; j < end; ++j) sum += access.get(dy + i * out + j * a.c + c);
+            access.put(to + c, sum);
+          });
+    }
+  }
+}
+
+// If columns of one tap are not kept, rows have one tap, too: other resizes have several in both.
+bool copies(const ResizeArgs& a) { return a.columns.taps == 1 && !a.columns.keeps; }
+
 void forward(const float* x, float* y, const ResizeArgs& a) {
+  if (copies(a)) return copy(x, y, a);
   const size_t width = a.columns.in * a.c;
   for (size_t i = 0; i < a.rows.out; ++i, y += a.columns.out * a.c) {
     if (a.columns.keeps) {
@@ -78,6 +129,7 @@ void forward(const float* x, float* y, const ResizeArgs& a) {
 }
 
 void gradient(const float* dy, float* dx, const ResizeArgs& a) {
+  if (copies(a)) return add_copies(dy, dx, a);
   const size_t width = a.columns.in * a.c;
   for (size_t i = 0; i < a.rows.out; ++i, dy += a.columns.out * a.c) {
     if (a.columns.keeps) {

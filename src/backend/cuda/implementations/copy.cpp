@@ -87,7 +87,7 @@ std::unique_ptr<Kernel> permute(const KernelQuery& q) {
 std::unique_ptr<Kernel> slice(const KernelQuery& q) {
   const auto s = settings<SliceOf>(q);
   std::array<int64_t, kMostExtents> before{};
-  before[static_cast<size_t>(s.dim)] = q.op == "slice" ? -s.begin : s.begin;
+  before[static_cast<size_t>(s.dim)] = is_gradient(q) ? s.begin : -s.begin;
   return take(q, box_of(q.out[0], q.in[0], before));
 }
 

@@ -72,19 +72,14 @@ std::unique_ptr<Kernel> pad_inside(const KernelQuery& q) {
     return CopiedPadding{.extent = in[i],
                          .before = dim < 2 ? 0 : s.before[d],
                          .behind = dim < 2 ? 0 : s.behind[d],
-                         .from = static_cast<formula::PadFrom>(s.mode)};
+                         .from = s.mode};
   });
 }
 
 std::string refuses_sum(const KernelQuery& q) {
   return q.out[0].dtype != DType::f32 ? "it makes f32" : "";
 }
-// Sums by channel (sum_channels), or by the last dimension (sum_rows).
-std::unique_ptr<Kernel> sum(const KernelQuery& q) {
-  const Rows rows =
-      q.op == "sum_rows"
-          ? Rows{.columns = q.in[0].shape.back(), .inner = 1, .elements = count(q.in[0])}
-          : channels_of(q.in[0]);
+std::unique_ptr<Kernel> sum(const KernelQuery& q, const Rows& rows) {
   const ColumnPlan plan(count(q.in[0]) / std::max<int64_t>(1, rows.columns), rows.columns);
   DeviceContext::current().reserve(plan.bytes(1));
   return with_number(q.in[0].dtype, [&]<class T>(T) {
@@ -94,11 +89,16 @@ std::unique_ptr<Kernel> sum(const KernelQuery& q) {
   });
 }
 
+std::unique_ptr<Kernel> sum_channels(const KernelQuery& q) { return sum(q, channels_of(q.in[0])); }
+std::unique_ptr<Kernel> sum_rows(const KernelQuery& q) {
+  return sum(q, {.columns = q.in[0].shape.back(), .inner = 1, .elements = count(q.in[0])});
+}
+
 }  // namespace
 
 std::vector<KernelType> image_rows() {
-  std::vector<KernelType> out = {own("sum_channels", refuses_sum, sum),
-                                 own("sum_rows", refuses_sum, sum)};
+  std::vector<KernelType> out = {own("sum_channels", refuses_sum, sum_channels),
+                                 own("sum_rows", refuses_sum, sum_rows)};
   for (std::string_view op : {"upsample_nearest", "upsample_nearest_gradient"})
     out.push_back(own(op, not_one_type, upsample));
   for (std::string_view op : {"upsample_bilinear", "upsample_bilinear_gradient"})

@@ -14,14 +14,14 @@ Lines lines_along(const Shape& s, int dim) {
   return {.extent = s[dim], .inner = inner, .count = outer * inner};
 }
 
+template <bool kLog>
 std::unique_ptr<Kernel> softmax(const KernelQuery& q) {
   const Lines lines = lines_along(q.in[0].shape, settings<Softmax>(q).dim);
-  const bool log = q.op == "log_softmax" || q.op == "log_softmax_gradient";
-  if (q.in.size() == 1)
+  if (!is_gradient(q))
     return enqueue([=](const KernelArgs& a, DeviceContext& c) {
       launch(c.stream,
              SoftmaxLines{
-                 .lines = lines, .x = at<float>(a.in[0]), .y = at<float>(a.out[0]), .log = log},
+                 .lines = lines, .x = at<float>(a.in[0]), .y = at<float>(a.out[0]), .log = kLog},
              lines.count);
     });
   return enqueue([=](const KernelArgs& a, DeviceContext& c) {
@@ -30,7 +30,7 @@ std::unique_ptr<Kernel> softmax(const KernelQuery& q) {
                            .y = at<float>(a.in[0]),
                            .dy = at<float>(a.in[1]),
                            .dx = at<float>(a.out[0]),
-                           .log = log},
+                           .log = kLog},
            lines.count);
   });
 }
@@ -108,7 +108,7 @@ std::unique_ptr<Kernel> cross_entropy(const KernelQuery& q) {
                         .ignore = s.ignore_index,
                         .smoothing = s.label_smoothing};
   };
-  if (q.op == "cross_entropy_gradient")
+  if (is_gradient(q))
     return enqueue([=](const KernelArgs& a, DeviceContext& c) {
       launch(c.stream,
              CrossEntropyGradient{.lines = lines,
@@ -145,7 +145,7 @@ std::unique_ptr<Kernel> nll(const KernelQuery& q) {
                      .state = c.state,
                      .gamma = s.gamma};
   };
-  if (q.op == "nll_loss_gradient")
+  if (is_gradient(q))
     return enqueue([=](const KernelArgs& a, DeviceContext& c) {
       launch(
           c.stream,
@@ -241,8 +241,8 @@ std::vector<KernelType> loss_rows() {
     out.push_back(own(op, not_f32, prepare));
     out.push_back(own(gradient, not_f32, prepare));
   };
-  both("softmax", "softmax_gradient", softmax);
-  both("log_softmax", "log_softmax_gradient", softmax);
+  both("softmax", "softmax_gradient", softmax<false>);
+  both("log_softmax", "log_softmax_gradient", softmax<true>);
   both("multi_margin_loss", "multi_margin_loss_gradient", multi_margin);
   both("cross_entropy", "cross_entropy_gradient", cross_entropy);
   both("nll_loss", "nll_loss_gradient", nll);

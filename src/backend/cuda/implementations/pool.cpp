@@ -15,7 +15,7 @@ const TensorDesc* indices_of(const KernelQuery& q) {
   return all.size() > 1 ? &all[1] : nullptr;
 }
 bool is_max(const KernelQuery& q) { return indices_of(q) != nullptr; }
-bool is_adaptive(const KernelQuery& q) { return q.op.starts_with("adaptive_"); }
+bool is_adaptive(const KernelQuery& q) { return std::any_cast<Pool>(&q.attrs) == nullptr; }
 
 Windows windows_of(const KernelQuery& q) {
   const Extents in = extents_of(image_in(q).shape), out = extents_of(image_out(q).shape);

@@ -35,28 +35,36 @@ int64_t rows_of(const Shape& s) { return s.with(s.rank() - 1, 1).elements(); }
 
 bool transposed(const TensorDesc& d) { return !same_order(d.shape, d.layout, Layout::plain); }
 
-Operands operands_of(const KernelQuery& q) {
+// dy^T x, or x^T dy.
+Operands weight_gradient(const KernelQuery& q) {
   Operands o;
   o.m.in = q.in[0].dtype;
   o.m.out = q.out[0].dtype;
-  if (q.op == "linear_weight_gradient" ||
-      q.op == "linear_weight_bias_gradient") {  // dy^T x, or x^T dy
-    o.sums = q.out.size() > 1;
-    if (transposed(q.out[0])) std::swap(o.a, o.b);
-    o.m.m = q.in[o.a].shape.back();
-    o.m.n = q.in[o.b].shape.back();
-    o.m.k = rows_of(q.in[0].shape);
-    o.m.transpose_a = true;
-    return o;
-  }
+  o.sums = q.out.size() > 1;
+  if (transposed(q.out[0])) std::swap(o.a, o.b);
+  o.m.m = q.in[o.a].shape.back();
+  o.m.n = q.in[o.b].shape.back();
+  o.m.k = rows_of(q.in[0].shape);
+  o.m.transpose_a = true;
+  return o;
+}
+
+// What follows the product.
+enum class Then { nothing, relu, relu_mask, relu_gradient };
+
+template <bool kLinear, Then kThen>
+Operands forward(const KernelQuery& q) {
+  Operands o;
+  o.m.in = q.in[0].dtype;
+  o.m.out = q.out[0].dtype;
   o.m.m = rows_of(q.in[0].shape);
   o.m.k = q.in[0].shape.back();
   o.m.n = q.out[0].shape.back();
-  o.relu_gradient = q.op == "matmul_relu_gradient";
-  o.m.transpose_b = (q.op != "matmul" && !o.relu_gradient) != transposed(q.in[1]);
+  o.m.transpose_b = kLinear != transposed(q.in[1]);
+  o.relu_gradient = kThen == Then::relu_gradient;
   o.bias = q.in.size() > 2 && !o.relu_gradient;
-  o.mask = q.op == "linear_relu_mask";
-  o.relu = o.mask || q.op == "linear_relu";
+  o.mask = kThen == Then::relu_mask;
+  o.relu = o.mask || kThen == Then::relu;
   return o;
 }
 
@@ -82,8 +90,8 @@ std::string refuses(const KernelQuery& q) {
 }
 
 std::string library_refuses(const KernelQuery& q) {
-  const Operands o = operands_of(q);
-  if (o.m.m == 0 || o.m.n == 0 || o.m.k == 0) return "it takes no empty matrices";
+  for (const TensorDesc& d : {q.in[0], q.in[1], q.out[0]})
+    if (count(d) == 0) return "it takes no empty matrices";
   return refuses(q);
 }
 
@@ -117,8 +125,7 @@ AfterKernel rest_of(const Operands& o, const KernelQuery& q, Epilogue made) {
   return [](const KernelArgs&, DeviceContext&) {};
 }
 
-std::unique_ptr<Kernel> product(const KernelQuery& q) {
-  const Operands o = operands_of(q);
+std::unique_ptr<Kernel> product(const KernelQuery& q, const Operands& o) {
   return with_number(q.in[0].dtype, [&]<class T>(T) {
     const auto to = [&]<class To>(To) {
       return enqueue([o, rest = rest_of(o, q, o.plain())](const KernelArgs& a, DeviceContext& c) {
@@ -150,8 +157,7 @@ bool makes_mask(const KernelQuery& q, const Matmul& gradient, DeviceContext& con
 }
 
 // Takes the first epilogue for which cuBLASLt has an algorithm; the rest is done by own kernels.
-std::unique_ptr<Kernel> library(const KernelQuery& q) {
-  Operands o = operands_of(q);
+std::unique_ptr<Kernel> library(const KernelQuery& q, Operands o) {
   DeviceContext& context = DeviceContext::current();
   o.m.tf32 = context.tf32;
   DeviceContext::Prepared prepared;
@@ -163,7 +169,7 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
   }
   if (!prepared.work) {
     context.fall_back(prepared.why + "; dptrain's own kernel computes it, far slower");
-    return product(q);
+    return product(q, o);
   }
   return enqueue([o, rest = rest_of(o, q, o.m.epilogue), work = prepared.work](const KernelArgs& a,
                                                                                DeviceContext& c) {
@@ -176,16 +182,26 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
   });
 }
 
+template <Operands (*kOperands)(const KernelQuery&)>
+void add_rows(std::vector<KernelType>& out, std::string_view op) {
+  out.push_back({.op = op,
+                 .name = "cublaslt",
+                 .refuses = library_refuses,
+                 .prepare = [](const KernelQuery& q) { return library(q, kOperands(q)); }});
+  out.push_back(own(op, refuses, [](const KernelQuery& q) { return product(q, kOperands(q)); }));
+}
+
 }  // namespace
 
 std::vector<KernelType> product_rows() {
   std::vector<KernelType> out;
-  for (std::string_view op :
-       {"linear", "linear_relu", "linear_relu_mask", "matmul", "matmul_relu_gradient",
-        "linear_weight_gradient", "linear_weight_bias_gradient"}) {
-    out.push_back({.op = op, .name = "cublaslt", .refuses = library_refuses, .prepare = library});
-    out.push_back(own(op, refuses, product));
-  }
+  add_rows<forward<true, Then::nothing>>(out, "linear");
+  add_rows<forward<true, Then::relu>>(out, "linear_relu");
+  add_rows<forward<true, Then::relu_mask>>(out, "linear_relu_mask");
+  add_rows<forward<false, Then::nothing>>(out, "matmul");
+  add_rows<forward<false, Then::relu_gradient>>(out, "matmul_relu_gradient");
+  add_rows<weight_gradient>(out, "linear_weight_gradient");
+  add_rows<weight_gradient>(out, "linear_weight_bias_gradient");
   return out;
 }
 

@@ -8,8 +8,6 @@
 namespace dpt::cuda {
 namespace {
 
-bool is_backward(const KernelQuery& q) { return op(q.op).is(Trait::backward); }
-
 std::unique_ptr<Kernel> row_norm(const KernelQuery& q) {
   const auto s = settings<RowNorm>(q);
   const formula::NormRows rows = norm_rows(s, q.in[0]);
@@ -87,10 +85,10 @@ DnnNorm norm_of(const KernelQuery& q) {
   const formula::NormRows rows = norm_rows(s, q.in[0]);
   const bool layer = s.groups == 0;
   DnnNorm n{.kind = layer ? NormKind::layer : NormKind::instance,
-            .pass = is_backward(q) ? DnnPass::backward : DnnPass::forward,
+            .pass = is_gradient(q) ? DnnPass::backward : DnnPass::forward,
             .x = layer ? Shape{rows.samples, rows.channels, 1, 1} : with_height(q.in[0].shape),
             .type = q.in[0].dtype};
-  if (!is_backward(q)) n.eps = s.eps;
+  if (!is_gradient(q)) n.eps = s.eps;
   return n;
 }
 
@@ -98,7 +96,7 @@ std::string library_refuses(const KernelQuery& q) {
   if (std::string reason = not_f32(q); !reason.empty()) return reason;
   const TensorDesc& x = q.in[0];
   if (count(x) == 0) return "it takes no empty tensors";
-  if (q.in.size() < (is_backward(q) ? 5U : 3U)) return "it takes a weight and a bias";
+  if (q.in.size() < (is_gradient(q) ? 5U : 3U)) return "it takes a weight and a bias";
   const int64_t groups = settings<RowNorm>(q).groups;
   if (groups == 0) return "";
   if (groups != x.shape[1]) return "it takes one channel in each group";
@@ -110,7 +108,7 @@ std::string library_refuses(const KernelQuery& q) {
 std::unique_ptr<Kernel> library(const KernelQuery& q) {
   DeviceContext& context = DeviceContext::current();
   const DeviceContext::Prepared prepared = context.prepared(norm_of(q));
-  const bool backward = is_backward(q);
+  const bool backward = is_gradient(q);
   if (!prepared.work) {
     context.fall_back(prepared.why + "; dptrain's own kernels compute it");
     return backward ? gradients(q) : row_norm(q);

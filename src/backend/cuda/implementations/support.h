@@ -116,7 +116,6 @@ inline ImageShape image_of(const TensorDesc& d) {
 
 // The image that an operator reads and the one that it makes; for a gradient, those of the
 // operator.
-inline bool is_gradient(const KernelQuery& q) { return op(q.op).is(Trait::backward); }
 inline const TensorDesc& image_in(const KernelQuery& q) {
   return is_gradient(q) ? q.out[0] : q.in[0];
 }

@@ -86,16 +86,12 @@ struct Matmul {
   bool operator==(const Matmul&) const = default;
 };
 
-enum class ConvolutionPass : uint8_t {
-  forward,          // tensors: x, w, y; with a bias: bias [O] in the type of y
-  input_gradient,   // tensors: dy, w, dx
-  weight_gradient,  // tensors: x, dy, dw
-};
-
 // x [N, C, H, W], w [O, C / groups, kh, kw], y [N, O, H', W'], all in channels_last: images as [N,
 // H, W, C], weights as [O, kh, kw, C / groups]. 1-d convolutions have height 1, 3-d ones a depth
-// before it. Sums are in f32 or
-// TF32. Only algorithms that give the same bits in every run are used.
+// before it. Sums are in f32 or TF32. Only algorithms that give the same bits in every run are
+// used.
+//   Tensors: forward x, w, y; with a bias, bias [O] in the type of y. Input gradient: dy, w, dx.
+//   Weight gradient: x, dy, dw.
 struct DnnConvolution {
   ConvolutionPass pass = ConvolutionPass::forward;
   Shape x, w, y;  // rank 4 or 5, in PyTorch's order

@@ -2,10 +2,17 @@
 // that is not 0, else by the number of elements in the window. Padding counts only with
 // count_include_pad.
 //   avg_pool_gradient(dy) -> dx[N, C, Pool::extents]
+// adaptive_avg_pool: y[N, C, H', W'] = the mean of x[N, C, H, W] over rows floor(i H / H') to
+// ceil((i + 1) H / H') (exclusive) for output row i, and columns and depths likewise.
+//   adaptive_avg_pool_gradient(dy) -> dx[N, C, Resize::extents]
+#include <functional>
+
 #include "graph/operators/images/image.h"
 
 namespace dpt::operators {
 namespace {
+
+constexpr std::string_view kNothing = "an empty image has no mean";
 
 std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Pool& s) {
   need_image("avg_pool", in[0]);
@@ -18,10 +25,13 @@ std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Poo
   return {{in[0].dtype, image_shape(dy, dy[1], attrs.extents)}};
 }
 
-std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  Pool s = settings<Pool>(n.attrs);
-  s.extents = extents_of(g.shape(n.in[0]));
-  return {g.apply("avg_pool_gradient", {dy[0]}, s)};
+std::vector<TensorDesc> infer_adaptive(std::span<const TensorDesc> in, const Resize& attrs) {
+  return infer_resized("adaptive_avg_pool", kNothing, in, attrs);
+}
+
+std::vector<TensorDesc> infer_adaptive_gradient(std::span<const TensorDesc> in,
+                                                const Resize& attrs) {
+  return infer_resized("adaptive_avg_pool_gradient", kNothing, in, attrs);
 }
 
 // Calls f(offset in x, offset in y, divisor) for every element of every window.
@@ -33,44 +43,51 @@ void each_element(const Image& x, const Image& y, const Pool& s, F f) {
                   [&](const Extents& from) { f(x.at(n, c, from), y.at(n, c, p), by); });
   });
 }
-
-void forward(const KernelArgs& args, const Pool& attrs) {
-  with_type_of(args.in[0], [&]<class T>(T) {
-    const auto x = args.in[0].as<const T>();
-    std::vector<double> y(static_cast<size_t>(args.out[0].desc.shape.elements()));
-    each_element(Image(args.in[0]), Image(args.out[0]), attrs,
-                 [&](size_t i, size_t k, double by) { y[k] += static_cast<double>(x[i]) / by; });
-    store(y, args.out[0].as<T>());
+template <class F>
+void each_element(const Image& x, const Image& y, const Resize&, F f) {
+  y.each([&](int64_t n, int64_t c, const Extents& p) {
+    const Box averaged = piece(p, x.extents, y.extents);
+    const auto count = static_cast<double>(elements_of(averaged));
+    each_position(averaged, {1, 1, 1},
+                  [&](const Extents& from) { f(x.at(n, c, from), y.at(n, c, p), count); });
   });
 }
 
-void backward(const KernelArgs& args, const Pool& attrs) {
+// S: Pool, or Resize for adaptive pools.
+template <class S, bool kGradient>
+void reference(const KernelArgs& args, const S& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
-    const auto dy = args.in[0].as<const T>();
-    std::vector<double> dx(static_cast<size_t>(args.out[0].desc.shape.elements()));
-    each_element(Image(args.out[0]), Image(args.in[0]), attrs,
-                 [&](size_t i, size_t k, double by) { dx[i] += static_cast<double>(dy[k]) / by; });
-    store(dx, args.out[0].as<T>());
+    sum_elements<T, kGradient>(
+        args, [&](const Image& x, const Image& y, auto f) { each_element(x, y, attrs, f); },
+        std::divides<>());
   });
+}
+
+template <class S, auto kInfer, auto kInferGradient>
+Operators types_of(std::string_view name, std::string_view gradient) {
+  return {{.name = name,
+           .precision = Precision::pool,
+           .infer = typed<kInfer>,
+           .gradient = gradient_to_extents<S>,
+           .reference = typed<reference<S, false>>,
+           .flops = elements_of_first_input,
+           .layouts = Layouts::images,
+           .torch_order = TorchOrder::image_or_sequence},
+          {.name = gradient,
+           .precision = Precision::follow,
+           .infer = typed<kInferGradient>,
+           .reference = typed<reference<S, true>>,
+           .layouts = Layouts::images,
+           .traits = Trait::backward}};
 }
 
 }  // namespace
 
 Operators avg_pool() {
-  return {{.name = "avg_pool",
-           .precision = Precision::pool,
-           .infer = typed<infer>,
-           .gradient = gradient,
-           .reference = typed<forward>,
-           .flops = elements_of_first_input,
-           .layouts = Layouts::images,
-           .torch_order = TorchOrder::image_or_sequence},
-          {.name = "avg_pool_gradient",
-           .precision = Precision::follow,
-           .infer = typed<infer_gradient>,
-           .reference = typed<backward>,
-           .layouts = Layouts::images,
-           .traits = Trait::backward}};
+  Operators out = types_of<Pool, infer, infer_gradient>("avg_pool", "avg_pool_gradient");
+  add(out, types_of<Resize, infer_adaptive, infer_adaptive_gradient>("adaptive_avg_pool",
+                                                                     "adaptive_avg_pool_gradient"));
+  return out;
 }
 
 }  // namespace dpt::operators

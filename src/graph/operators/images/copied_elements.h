@@ -37,11 +37,12 @@ inline void copy_elements(const KernelArgs& args, const Sources& from) {
 // dx = the sums of dy over the copies of each element.
 inline void sum_copies(const KernelArgs& args, const Sources& from) {
   with_type_of(args.in[0], [&]<class T>(T) {
-    const auto dy = args.in[0].as<const T>();
-    std::vector<double> dx(static_cast<size_t>(args.out[0].desc.shape.elements()));
-    each_copy(Image(args.out[0]), Image(args.in[0]), from,
-              [&](size_t i, size_t k) { dx[i] += static_cast<double>(dy[k]); });
-    store(dx, args.out[0].as<T>());
+    sum_elements<T, true>(
+        args,
+        [&](const Image& x, const Image& y, auto f) {
+          each_copy(x, y, from, [&](size_t i, size_t k) { f(i, k, 1); });
+        },
+        [](double dy, double) { return dy; });
   });
 }
 

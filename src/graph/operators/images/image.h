@@ -115,6 +115,31 @@ void store(const std::vector<double>& sums, std::span<T> to) {
   for (size_t i = 0; i < to.size(); ++i) to[i] = static_cast<T>(sums[i]);
 }
 
+// Each element of y is the sum of terms, term(element of x, w), for all f(offset in x, offset in y,
+// w) that each(x, y, f) calls. kGradient: the inverse, dx from dy.
+template <class T, bool kGradient, class Each, class Term>
+void sum_elements(const KernelArgs& args, Each each, Term term) {
+  const auto from = args.in[0].as<const T>();
+  const Image in(args.in[0]), out(args.out[0]);
+  std::vector<double> sums(static_cast<size_t>(args.out[0].desc.shape.elements()));
+  each(kGradient ? out : in, kGradient ? in : out, [&](size_t x, size_t y, double w) {
+    sums[kGradient ? x : y] += term(static_cast<double>(from[kGradient ? y : x]), w);
+  });
+  store(sums, args.out[0].as<T>());
+}
+
+// The gradient of an operator with S::extents: NAME_gradient(dy, [second result]), with x's
+// extents.
+template <class S>
+std::vector<ValueId> gradient_to_extents(GraphBuilder& g, const GraphNode& n,
+                                         std::span<const ValueId> dy) {
+  S s = settings<S>(n.attrs);
+  s.extents = extents_of(g.shape(n.in[0]));
+  std::vector<ValueId> in = {dy[0]};
+  if (n.out.size() > 1) in.push_back(n.out[1]);
+  return {g.apply(fmt::format("{}_gradient", n.op->name), in, s)};
+}
+
 // In double, the bias of each element of the first result: the number of its channel in input
 // `bias`, or 0 without that input.
 template <class T>

@@ -4,13 +4,43 @@
 //   max_pool_gradient(dy, indices) -> dx[N, C, Pool::extents]
 // max_pool_bytes: the same with u8 indices in the window.
 //   max_pool_bytes_gradient(dy, indices) -> dx
-#include <string>
+// adaptive_max_pool: max_pool over rows floor(i H / H') to ceil((i + 1) H / H') (exclusive) of x[N,
+// C, H, W] for row i of y[N, C, H', W'], and columns and depths likewise.
+//   adaptive_max_pool_gradient(dy, indices) -> dx[N, C, Resize::extents]
+#include <cmath>
+#include <limits>
 #include <type_traits>
 
-#include "graph/operators/images/largest.h"
+#include "graph/operators/images/image.h"
 
 namespace dpt::operators {
 namespace {
+
+constexpr std::string_view kEmpty = "an empty image has no maximum";
+
+// Throws Error{spec} if indices of elements of a channel do not fit into i32.
+void need_indexed(std::string_view op, const Shape& x) {
+  if (x.tail(2).elements() > std::numeric_limits<int32_t>::max())
+    fail(Fault::spec, "{}: the images of {} have more than 2^31 - 1 pixels", op, x.str());
+}
+
+template <class T>
+struct Largest {
+  T value;
+  Extents position;
+};
+
+// The first of the largest elements; nan counts as the largest. Of an empty box, -inf and its
+// first position.
+template <class T>
+Largest<T> largest(std::span<const T> x, const Image& image, int64_t n, int64_t c, const Box& box,
+                   const Extents& step) {
+  Largest<T> out{-std::numeric_limits<T>::infinity(), {box[0].first, box[1].first, box[2].first}};
+  each_position(box, step, [&](const Extents& p) {
+    if (const T v = x[image.at(n, c, p)]; v > out.value || std::isnan(v)) out = {v, p};
+  });
+  return out;
+}
 
 constexpr DType place_type(int32_t) { return DType::i32; }
 constexpr DType place_type(uint8_t) { return DType::u8; }
@@ -31,16 +61,16 @@ std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Poo
   return {{in[0].dtype, image_shape(dy, dy[1], attrs.extents)}};
 }
 
-template <class P>
-constexpr std::string_view name_of_gradient() {
-  return place_type(P{}) == DType::u8 ? "max_pool_bytes_gradient" : "max_pool_gradient";
+std::vector<TensorDesc> infer_adaptive(std::span<const TensorDesc> in, const Resize& attrs) {
+  const TensorDesc y = infer_resized("adaptive_max_pool", kEmpty, in, attrs)[0];
+  need_indexed("adaptive_max_pool", in[0].shape);
+  return {y, {DType::i32, y.shape}};
 }
 
-template <class P>
-std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  Pool s = settings<Pool>(n.attrs);
-  s.extents = extents_of(g.shape(n.in[0]));
-  return {g.apply(name_of_gradient<P>(), {dy[0], n.out[1]}, s)};
+std::vector<TensorDesc> infer_adaptive_gradient(std::span<const TensorDesc> in,
+                                                const Resize& attrs) {
+  require(in[0].shape == in[1].shape, "adaptive_max_pool_gradient: dy has an index each");
+  return infer_resized("adaptive_max_pool_gradient", kEmpty, in, attrs);
 }
 
 // The index of x's element `at` in the window of output `of`, or in its channel.
@@ -65,15 +95,15 @@ Extents element_at(const Window& k, const Image& x, const Extents& of, P index) 
 }
 
 template <class P>
-void forward(const KernelArgs& args, const Pool& attrs) {
-  const Window& k = attrs.window;
+void forward(const KernelArgs& args, const Window& k, bool adaptive) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto y = args.out[0].as<T>();
     const auto index = args.out[1].as<P>();
     const Image from(args.in[0]), to(args.out[0]);
     to.each([&](int64_t n, int64_t c, const Extents& p) {
-      const auto [best, at] = largest<T>(x, from, n, c, inside(k, p, from.extents), k.dilation);
+      const Box box = adaptive ? piece(p, from.extents, to.extents) : inside(k, p, from.extents);
+      const auto [best, at] = largest<T>(x, from, n, c, box, k.dilation);
       y[to.at(n, c, p)] = best;
       index[to.at(n, c, p)] = index_of<P>(k, from, p, at);
     });
@@ -81,8 +111,7 @@ void forward(const KernelArgs& args, const Pool& attrs) {
 }
 
 template <class P>
-void backward(const KernelArgs& args, const Pool& attrs) {
-  const Window& k = attrs.window;
+void backward(const KernelArgs& args, const Window& k) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>();
     const auto index = args.in[1].as<const P>();
@@ -101,20 +130,31 @@ void backward(const KernelArgs& args, const Pool& attrs) {
 }
 
 template <class P>
-Operators types_of(std::string_view name) {
+void pool_forward(const KernelArgs& args, const Pool& s) {
+  forward<P>(args, s.window, false);
+}
+template <class P>
+void pool_backward(const KernelArgs& args, const Pool& s) {
+  backward<P>(args, s.window);
+}
+void adaptive_forward(const KernelArgs& args) { forward<int32_t>(args, {}, true); }
+void adaptive_backward(const KernelArgs& args) { backward<int32_t>(args, {}); }
+
+template <class S, auto kInfer, auto kInferGradient, auto kForward, auto kBackward>
+Operators types_of(std::string_view name, std::string_view gradient) {
   return {{.name = name,
            .precision = Precision::pool,
-           .infer = typed<infer<P>>,
-           .gradient = gradient<P>,
-           .reference = typed<forward<P>>,
+           .infer = typed<kInfer>,
+           .gradient = gradient_to_extents<S>,
+           .reference = typed<kForward>,
            .flops = elements_of_first_input,
            .layouts = Layouts::images,
            .torch_order = TorchOrder::image_or_sequence,
            .traits = Trait::selects},
-          {.name = name_of_gradient<P>(),
+          {.name = gradient,
            .precision = Precision::follow,
-           .infer = typed<infer_gradient>,
-           .reference = typed<backward<P>>,
+           .infer = typed<kInferGradient>,
+           .reference = typed<kBackward>,
            .flops = elements_of_first_input,
            .layouts = Layouts::images,
            .traits = Trait::backward}};
@@ -123,8 +163,14 @@ Operators types_of(std::string_view name) {
 }  // namespace
 
 Operators max_pool() {
-  Operators out = types_of<int32_t>("max_pool");
-  add(out, types_of<uint8_t>("max_pool_bytes"));
+  Operators out =
+      types_of<Pool, infer<int32_t>, infer_gradient, pool_forward<int32_t>, pool_backward<int32_t>>(
+          "max_pool", "max_pool_gradient");
+  add(out,
+      types_of<Pool, infer<uint8_t>, infer_gradient, pool_forward<uint8_t>, pool_backward<uint8_t>>(
+          "max_pool_bytes", "max_pool_bytes_gradient"));
+  add(out, types_of<Resize, infer_adaptive, infer_adaptive_gradient, adaptive_forward,
+                    adaptive_backward>("adaptive_max_pool", "adaptive_max_pool_gradient"));
   return out;
 }
 

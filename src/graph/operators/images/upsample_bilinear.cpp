@@ -2,6 +2,8 @@
 // (graph/formulas/resample.h). Positions are computed in the type of x, as by PyTorch.
 //   upsample_bilinear_gradient(dy) -> dx[N, C, Resize::extents]
 // upsample_bicubic: the same by cubic convolution.
+#include <functional>
+
 #include "graph/formulas/resample.h"
 #include "graph/operators/images/image.h"
 
@@ -18,14 +20,14 @@ class Interpolation {
     return {{.name = kName,
              .precision = Precision::full_on_cuda,
              .infer = typed<infer>,
-             .gradient = gradient,
-             .reference = typed<forward>,
+             .gradient = gradient_to_extents<Resize>,
+             .reference = typed<reference<false>>,
              .flops = products,
              .layouts = Layouts::images},
             {.name = kGradient,
              .precision = Precision::follow,
              .infer = typed<infer_gradient>,
-             .reference = typed<backward>,
+             .reference = typed<reference<true>>,
              .flops = elements_of_first_input,
              .layouts = Layouts::images,
              .traits = Trait::backward}};
@@ -43,13 +45,6 @@ class Interpolation {
                                                 const Resize& attrs) {
     return infer_resized(kGradient, kNoPixels, in, attrs);
   }
-  static std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n,
-                                       std::span<const ValueId> dy) {
-    Resize s = settings<Resize>(n.attrs);
-    s.extents = extents_of(g.shape(n.in[0]));
-    return {g.apply(kGradient, {dy[0]}, s)};
-  }
-
   template <class T>
   static std::vector<formula::Taps<kTaps>> taps(int64_t in, int64_t out, double scale,
                                                 bool align_corners) {
@@ -88,24 +83,12 @@ class Interpolation {
     });
   }
 
-  static void forward(const KernelArgs& args, const Resize& attrs) {
+  template <bool kIsGradient>
+  static void reference(const KernelArgs& args, const Resize& attrs) {
     with_type_of(args.in[0], [&]<class T>(T) {
-      const auto x = args.in[0].as<const T>();
-      std::vector<double> y(static_cast<size_t>(args.out[0].desc.shape.elements()));
-      each_source<T>(
-          Image(args.in[0]), Image(args.out[0]), attrs,
-          [&](size_t i, size_t k, double weight) { y[k] += weight * static_cast<double>(x[i]); });
-      store(y, args.out[0].as<T>());
-    });
-  }
-  static void backward(const KernelArgs& args, const Resize& attrs) {
-    with_type_of(args.in[0], [&]<class T>(T) {
-      const auto dy = args.in[0].as<const T>();
-      std::vector<double> dx(static_cast<size_t>(args.out[0].desc.shape.elements()));
-      each_source<T>(
-          Image(args.out[0]), Image(args.in[0]), attrs,
-          [&](size_t i, size_t k, double weight) { dx[i] += weight * static_cast<double>(dy[k]); });
-      store(dx, args.out[0].as<T>());
+      sum_elements<T, kIsGradient>(
+          args, [&](const Image& x, const Image& y, auto f) { each_source<T>(x, y, attrs, f); },
+          std::multiplies<>());
     });
   }
 

@@ -17,12 +17,6 @@ std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Res
   return infer_resized("upsample_nearest_gradient", kNothing, in, attrs);
 }
 
-std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  Resize s = settings<Resize>(n.attrs);
-  s.extents = extents_of(g.shape(n.in[0]));
-  return {g.apply("upsample_nearest_gradient", {dy[0]}, s)};
-}
-
 Sources sources(const Shape& x, const Shape& y, const Resize& s) {
   const Extents in = extents_of(x), out = extents_of(y);
   Sources from;
@@ -44,7 +38,7 @@ Operators upsample_nearest() {
   return {{.name = "upsample_nearest",
            .precision = Precision::full_on_cuda,
            .infer = typed<infer>,
-           .gradient = gradient,
+           .gradient = gradient_to_extents<Resize>,
            .reference = typed<forward>,
            .layouts = Layouts::images,
            .traits = Trait::selects},

@@ -18,20 +18,6 @@ void check(std::span<const TensorDesc> in) {
   need_divisor(y, in[2]);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
-  check(in);
-  return one_double();
-}
-
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in) {
-  check(in);
-  return {in[0]};
-}
-
-std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  return loss_gradient(g, n, "cosine_embedding_loss_gradient", dy);
-}
-
 void forward(const KernelArgs& args, const CosineEmbedding& attrs) {
   const double margin = attrs.margin;
   const int64_t width = args.in[0].desc.shape[2];
@@ -72,17 +58,8 @@ void backward(const KernelArgs& args, const CosineEmbedding& attrs) {
 }  // namespace
 
 Operators cosine_embedding_loss() {
-  return {{.name = "cosine_embedding_loss",
-           .precision = Precision::full,
-           .infer = typed<infer>,
-           .gradient = gradient,
-           .reference = typed<forward>,
-           .flops = elements_of_first_input},
-          {.name = "cosine_embedding_loss_gradient",
-           .precision = Precision::full,
-           .infer = typed<infer_gradient>,
-           .reference = typed<backward>,
-           .traits = Trait::backward}};
+  return loss_types<check, forward, backward>("cosine_embedding_loss",
+                                              "cosine_embedding_loss_gradient");
 }
 
 }  // namespace dpt::operators

@@ -25,33 +25,19 @@ void check(std::span<const TensorDesc> in, const CrossEntropy& attrs) {
   need_class_weight("cross_entropy", in, dim);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const CrossEntropy& attrs) {
-  check(in, attrs);
-  return one_double();
-}
-
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const CrossEntropy& attrs) {
-  check(in, attrs);
-  return {in[0]};
-}
-
-std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  return loss_gradient(g, n, "cross_entropy_gradient", dy);
-}
-
 // Calls f(position, q) for each position that is not ignored.
 template <class T, class F>
 void for_each_q(const KernelArgs& args, const CrossEntropy& s, F f) {
-  const TensorView &output = args.in[0], &target = args.in[1], *w = input_or_none(args, 3);
+  const TensorView &output = args.in[0], &target = args.in[1];
+  const Weights w(args, 3);
   const Along a = along(output.desc.shape, s.dim);
   std::vector<double> q(static_cast<size_t>(a.extent));
   const double even = s.label_smoothing / static_cast<double>(a.extent);
-  const auto weight = [&](size_t c) { return weight_at(w, c); };
   if (target.desc.dtype == DType::i32) {
     for_each_position(output, target, s.dim, s.ignore_index, [&](const Position& p) {
-      for (size_t c = 0; c < q.size(); ++c) q[c] = even * weight(c);
+      for (size_t c = 0; c < q.size(); ++c) q[c] = even * w[c];
       const auto y = static_cast<size_t>(p.target);
-      q[y] += (1 - s.label_smoothing) * weight(y);
+      q[y] += (1 - s.label_smoothing) * w[y];
       f(p, q);
     });
     return;
@@ -64,8 +50,8 @@ void for_each_q(const KernelArgs& args, const CrossEntropy& s, F f) {
                        .classes = a.extent,
                        .target = 0};
       for (size_t c = 0; c < q.size(); ++c)
-        q[c] = weight(c) *
-               (static_cast<double>(t[p.first + c * p.step]) * (1 - s.label_smoothing) + even);
+        q[c] =
+            w[c] * (static_cast<double>(t[p.first + c * p.step]) * (1 - s.label_smoothing) + even);
       f(p, q);
     }
 }
@@ -116,17 +102,7 @@ void backward(const KernelArgs& args, const CrossEntropy& attrs) {
 }  // namespace
 
 Operators cross_entropy() {
-  return {{.name = "cross_entropy",
-           .precision = Precision::full,
-           .infer = typed<infer>,
-           .gradient = gradient,
-           .reference = typed<forward>,
-           .flops = elements_of_first_input},
-          {.name = "cross_entropy_gradient",
-           .precision = Precision::full,
-           .infer = typed<infer_gradient>,
-           .reference = typed<backward>,
-           .traits = Trait::backward}};
+  return loss_types<check, forward, backward>("cross_entropy", "cross_entropy_gradient");
 }
 
 }  // namespace dpt::operators

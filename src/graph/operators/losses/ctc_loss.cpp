@@ -31,20 +31,6 @@ void check(std::span<const TensorDesc> in, const Ctc& attrs) {
   need_divisor(y, in[2]);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const Ctc& attrs) {
-  check(in, attrs);
-  return one_double();
-}
-
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const Ctc& attrs) {
-  check(in, attrs);
-  return {in[0]};
-}
-
-std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  return loss_gradient(g, n, "ctc_loss_gradient", dy);
-}
-
 // Sample n. Throws Error{data} if one of its labels is no class, or the blank.
 template <class T>
 formula::CtcSample<T> sample_of(const KernelArgs& args, int64_t n, const Ctc& s) {
@@ -100,17 +86,7 @@ void backward(const KernelArgs& args, const Ctc& s) {
 }  // namespace
 
 Operators ctc_loss() {
-  return {{.name = "ctc_loss",
-           .precision = Precision::full,
-           .infer = typed<infer>,
-           .gradient = gradient,
-           .reference = typed<forward>,
-           .flops = elements_of_first_input},
-          {.name = "ctc_loss_gradient",
-           .precision = Precision::full,
-           .infer = typed<infer_gradient>,
-           .reference = typed<backward>,
-           .traits = Trait::backward}};
+  return loss_types<check, forward, backward>("ctc_loss", "ctc_loss_gradient");
 }
 
 }  // namespace dpt::operators

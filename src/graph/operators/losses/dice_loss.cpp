@@ -16,20 +16,6 @@ void check(std::span<const TensorDesc> in) {
   need_divisor(in[0], in[2]);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
-  check(in);
-  return one_double();
-}
-
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in) {
-  check(in);
-  return {in[0]};
-}
-
-std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  return loss_gradient(g, n, "dice_loss_gradient", dy);
-}
-
 // Calls f(index of the first element, positions, target) for each channel of each sample, where
 // target(i) is that of position i.
 template <class T, class F>
@@ -87,17 +73,7 @@ void backward(const KernelArgs& args, const Dice& s) {
 }  // namespace
 
 Operators dice_loss() {
-  return {{.name = "dice_loss",
-           .precision = Precision::full,
-           .infer = typed<infer>,
-           .gradient = gradient,
-           .reference = typed<forward>,
-           .flops = elements_of_first_input},
-          {.name = "dice_loss_gradient",
-           .precision = Precision::full,
-           .infer = typed<infer_gradient>,
-           .reference = typed<backward>,
-           .traits = Trait::backward}};
+  return loss_types<check, forward, backward>("dice_loss", "dice_loss_gradient");
 }
 
 }  // namespace dpt::operators

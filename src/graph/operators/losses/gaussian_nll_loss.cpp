@@ -19,20 +19,6 @@ void check(std::span<const TensorDesc> in) {
   need_divisor(y, in[2]);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
-  check(in);
-  return one_double();
-}
-
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in) {
-  check(in);
-  return {in[0]};
-}
-
-std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  return loss_gradient(g, n, "gaussian_nll_loss_gradient", dy);
-}
-
 // Calls f(i, j, term) for each element of the target, with its mean at i and its variance at j.
 template <class T, class F>
 void for_each_target(const KernelArgs& args, const formula::GaussianNll& loss, F f) {
@@ -70,17 +56,7 @@ void backward(const KernelArgs& args, const formula::GaussianNll& loss) {
 }  // namespace
 
 Operators gaussian_nll_loss() {
-  return {{.name = "gaussian_nll_loss",
-           .precision = Precision::full,
-           .infer = typed<infer>,
-           .gradient = gradient,
-           .reference = typed<forward>,
-           .flops = elements_of_first_input},
-          {.name = "gaussian_nll_loss_gradient",
-           .precision = Precision::full,
-           .infer = typed<infer_gradient>,
-           .reference = typed<backward>,
-           .traits = Trait::backward}};
+  return loss_types<check, forward, backward>("gaussian_nll_loss", "gaussian_nll_loss_gradient");
 }
 
 }  // namespace dpt::operators

@@ -19,20 +19,6 @@ void check(std::span<const TensorDesc> in) {
   need_class_weight("multi_margin_loss", in, 1);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
-  check(in);
-  return one_double();
-}
-
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in) {
-  check(in);
-  return {in[0]};
-}
-
-std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  return loss_gradient(g, n, "multi_margin_loss_gradient", dy);
-}
-
 // The labels of a sample.
 std::span<const int32_t> labels_of(const TensorView& target, int64_t sample, int64_t classes) {
   const auto all = target.as<const int32_t>();
@@ -55,14 +41,14 @@ template <class T, class F>
 void for_each_violation(const KernelArgs& args, const MultiMargin& attrs, F f) {
   const double margin = attrs.margin;
   const auto x = args.in[0].as<const T>();
-  const TensorView* w = input_or_none(args, 3);
+  const Weights w(args, 3);
   const int64_t samples = args.in[0].desc.shape[0], classes = args.in[0].desc.shape[1];
   for (int64_t n = 0; n < samples; ++n) {
     const auto labels = labels_of(args.in[1], n, classes);
     const auto first = static_cast<size_t>(n * classes);
     for (const int32_t label : labels) {
       const size_t y = first + static_cast<size_t>(label);
-      const double factor = weight_at(w, static_cast<size_t>(label)) / static_cast<double>(classes);
+      const double factor = w[static_cast<size_t>(label)] / static_cast<double>(classes);
       for (int32_t c = 0; c < classes; ++c) {
         const size_t i = first + static_cast<size_t>(c);
         const double z = margin - static_cast<double>(x[y]) + static_cast<double>(x[i]);
@@ -101,17 +87,7 @@ void backward(const KernelArgs& args, const MultiMargin& attrs) {
 }  // namespace
 
 Operators multi_margin_loss() {
-  return {{.name = "multi_margin_loss",
-           .precision = Precision::full,
-           .infer = typed<infer>,
-           .gradient = gradient,
-           .reference = typed<forward>,
-           .flops = elements_of_first_input},
-          {.name = "multi_margin_loss_gradient",
-           .precision = Precision::full,
-           .infer = typed<infer_gradient>,
-           .reference = typed<backward>,
-           .traits = Trait::backward}};
+  return loss_types<check, forward, backward>("multi_margin_loss", "multi_margin_loss_gradient");
 }
 
 }  // namespace dpt::operators

@@ -18,27 +18,13 @@ void check(std::span<const TensorDesc> in, const NllLoss& attrs) {
   need_class_weight("nll_loss", in, dim);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const NllLoss& attrs) {
-  check(in, attrs);
-  return one_double();
-}
-
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const NllLoss& attrs) {
-  check(in, attrs);
-  return {in[0]};
-}
-
-std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  return loss_gradient(g, n, "nll_loss_gradient", dy);
-}
-
 // Calls f(offset of the target class's element, its weight).
 template <class F>
 void for_each_target(const KernelArgs& args, const NllLoss& s, F f) {
-  const TensorView* w = input_or_none(args, 3);
+  const Weights w(args, 3);
   for_each_position(args.in[0], args.in[1], s.dim, s.ignore_index, [&](const Position& p) {
     const auto y = static_cast<size_t>(p.target);
-    f(p.first + y * p.step, weight_at(w, y));
+    f(p.first + y * p.step, w[y]);
   });
 }
 
@@ -74,19 +60,9 @@ std::string variant(const NllLoss& attrs) { return attrs.gamma != 0 ? "focal" : 
 }  // namespace
 
 Operators nll_loss() {
-  return {{.name = "nll_loss",
-           .precision = Precision::full,
-           .infer = typed<infer>,
-           .gradient = gradient,
-           .reference = typed<forward>,
-           .flops = elements_of_first_input,
-           .variant = typed<variant>},
-          {.name = "nll_loss_gradient",
-           .precision = Precision::full,
-           .infer = typed<infer_gradient>,
-           .reference = typed<backward>,
-           .traits = Trait::backward,
-           .variant = typed<variant>}};
+  Operators out = loss_types<check, forward, backward>("nll_loss", "nll_loss_gradient");
+  for (OperatorType& type : out) type.variant = typed<variant>;
+  return out;
 }
 
 }  // namespace dpt::operators

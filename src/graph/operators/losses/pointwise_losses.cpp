@@ -11,18 +11,9 @@ template <class F>
 class PointwiseLoss {
  public:
   static Operators types() {
-    return {{.name = kRow.name,
-             .precision = Precision::full,
-             .infer = typed<infer>,
-             .gradient = gradient,
-             .reference = typed<forward>,
-             .flops = elements_of_first_input,
-             .autocast_refuses = kRow.autocast_refuses},
-            {.name = kRow.gradient,
-             .precision = Precision::full,
-             .infer = typed<infer_gradient>,
-             .reference = typed<backward>,
-             .traits = Trait::backward}};
+    Operators out = loss_types<check, forward, backward>(kRow.name, kRow.gradient);
+    out[0].autocast_refuses = kRow.autocast_refuses;
+    return out;
   }
 
  private:
@@ -47,30 +38,15 @@ class PointwiseLoss {
     }
   }
 
-  static std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
-    check(in);
-    return one_double();
-  }
-  static std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in) {
-    check(in);
-    return {in[0]};
-  }
-  static std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n,
-                                       std::span<const ValueId> dy) {
-    return loss_gradient(g, n, kRow.gradient, dy);
-  }
-
   // Calls f(i, divisor, x, t, weight, positive) for each element.
   template <class T, class Visitor>
   static void for_each_element(const KernelArgs& args, const F& loss, Visitor f) {
     const auto x = args.in[0].as<const T>(), t = args.in[1].as<const T>();
     const double divisor = static_cast<double>(args.in[2].as<const T>()[0]);
     const formula::LossWeights weights = weights_of(loss, args.in.size());
-    const TensorView *const w = weights.element ? &args.in[weights.element] : nullptr,
-                            *const p = weights.positive ? &args.in[weights.positive] : nullptr;
+    const Weights w(args, weights.element), p(args, weights.positive);
     for (size_t i = 0; i < x.size(); ++i)
-      f(i, divisor, static_cast<double>(x[i]), static_cast<double>(t[i]), weight_at(w, i),
-        weight_at(p, i));
+      f(i, divisor, static_cast<double>(x[i]), static_cast<double>(t[i]), w[i], p[i]);
   }
   static void forward(const KernelArgs& args, const F& loss) {
     double sum = 0, divisor = 1;

@@ -14,14 +14,14 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
 }
 
 void reference(const KernelArgs& args, const NllLoss& attrs) {
-  const TensorView* w = input_or_none(args, 1);
+  const Weights w(args, 1);
   const int64_t ignore = attrs.ignore_index;
   double sum = 0;
   for (int32_t y : args.in[0].as<const int32_t>()) {
     if (y == ignore) continue;
-    if (w != nullptr && (y < 0 || y >= w->desc.shape[0]))
-      fail(Fault::data, "target {} is not in [0, {})", y, w->desc.shape[0]);
-    sum += weight_at(w, static_cast<size_t>(y));
+    if (args.in.size() > 1 && (y < 0 || y >= args.in[1].desc.shape[0]))
+      fail(Fault::data, "target {} is not in [0, {})", y, args.in[1].desc.shape[0]);
+    sum += w[static_cast<size_t>(y)];
   }
   args.out[0].as<double>()[0] = sum;
 }

@@ -16,20 +16,6 @@ void check(std::span<const TensorDesc> in) {
   need_divisor(y, in[1]);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in) {
-  check(in);
-  return one_double();
-}
-
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in) {
-  check(in);
-  return {in[0]};
-}
-
-std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  return loss_gradient(g, n, "triplet_margin_loss_gradient", dy);
-}
-
 formula::TripletSettings settings_of(const TripletMargin& s) {
   return {.margin = s.margin, .p = s.p, .eps = s.eps, .swap = s.swap};
 }
@@ -71,17 +57,8 @@ void backward(const KernelArgs& args, const TripletMargin& attrs) {
 }  // namespace
 
 Operators triplet_margin_loss() {
-  return {{.name = "triplet_margin_loss",
-           .precision = Precision::full,
-           .infer = typed<infer>,
-           .gradient = gradient,
-           .reference = typed<forward>,
-           .flops = elements_of_first_input},
-          {.name = "triplet_margin_loss_gradient",
-           .precision = Precision::full,
-           .infer = typed<infer_gradient>,
-           .reference = typed<backward>,
-           .traits = Trait::backward}};
+  return loss_types<check, forward, backward>("triplet_margin_loss",
+                                              "triplet_margin_loss_gradient");
 }
 
 }  // namespace dpt::operators

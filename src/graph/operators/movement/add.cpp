@@ -20,9 +20,11 @@ std::vector<ValueId> gradient(GraphBuilder&, const GraphNode& n, std::span<const
 void reference(const KernelArgs& args) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto y = args.out[0].as<T>();
+    std::vector<std::span<const T>> in;
+    for (const TensorView& x : args.in) in.push_back(x.as<const T>());
     for (size_t i = 0; i < y.size(); ++i) {
-      T sum = args.in[0].as<const T>()[i];
-      for (const TensorView& x : args.in.subspan(1)) sum += x.as<const T>()[i];
+      T sum = in[0][i];
+      for (size_t k = 1; k < in.size(); ++k) sum += in[k][i];
       y[i] = sum;
     }
   });

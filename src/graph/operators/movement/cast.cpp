@@ -41,20 +41,20 @@ void with_number(const TensorView& v, F f) {
   }
 }
 
-void set(const TensorView& v, size_t i, double x) {
-  if (v.desc.dtype == DType::f64)
-    v.as<double>()[i] = x;
-  else if (v.desc.dtype == DType::f32)
-    v.as<float>()[i] = static_cast<float>(x);
-  else
-    v.as<uint16_t>()[i] = v.desc.dtype == DType::bf16 ? to_bf16(static_cast<float>(x))
-                                                      : to_f16(static_cast<float>(x));
-}
-
 void forward(const KernelArgs& args) {
-  const auto n = static_cast<size_t>(args.in[0].desc.shape.elements());
+  const TensorView& y = args.out[0];
+  const auto set = [&](auto to, auto x, auto number_of) {
+    for (size_t i = 0; i < to.size(); ++i) to[i] = number_of(x(i));
+  };
   with_number(args.in[0], [&](auto x) {
-    for (size_t i = 0; i < n; ++i) set(args.out[0], i, x(i));
+    if (y.desc.dtype == DType::f64)
+      set(y.as<double>(), x, [](double v) { return v; });
+    else if (y.desc.dtype == DType::f32)
+      set(y.as<float>(), x, [](double v) { return static_cast<float>(v); });
+    else if (y.desc.dtype == DType::bf16)
+      set(y.as<uint16_t>(), x, [](double v) { return to_bf16(static_cast<float>(v)); });
+    else
+      set(y.as<uint16_t>(), x, [](double v) { return to_f16(static_cast<float>(v)); });
   });
 }
 

@@ -38,8 +38,9 @@ void reference(const KernelArgs& args, const Concat& attrs) {
     for (int64_t o = 0; o < along(args.in[0].desc.shape, dim).outer; ++o)
       for (const TensorView& v : args.in) {
         const Along a = along(v.desc.shape, dim);
+        const auto x = v.as<const T>();
         for (int64_t i = 0; i < a.extent * a.inner; ++i)
-          y[to++] = v.as<const T>()[static_cast<size_t>(o * a.extent * a.inner + i)];
+          y[to++] = x[static_cast<size_t>(o * a.extent * a.inner + i)];
       }
   });
 }

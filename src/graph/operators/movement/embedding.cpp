@@ -40,13 +40,13 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return {kNoValue, g.apply("embedding_gradient", {dy[0], n.in[0]}, attrs)};
 }
 
-// The i-th index. Throws Error{data} with the number of its sample if it is out of range.
-int64_t row_at(const TensorView& indices, size_t i, int64_t rows) {
-  const int32_t row = indices.as<const int32_t>()[i];
-  const int64_t uses = indices.desc.shape.elements() / indices.desc.shape[0];
+// The i-th of the indices of so many samples. Throws Error{data} with the number of its sample if
+// it is out of range.
+int64_t row_at(std::span<const int32_t> indices, size_t i, int64_t samples, int64_t rows) {
+  const int32_t row = indices[i];
   if (row < 0 || row >= rows)
     fail(Fault::data, "embedding: index {} of sample {} in its batch is not in [0, {})", row,
-         static_cast<int64_t>(i) / uses, rows);
+         static_cast<int64_t>(i) / (std::ssize(indices) / samples), rows);
   return row;
 }
 
@@ -56,9 +56,9 @@ void forward(const KernelArgs& args) {
     const auto y = args.out[0].as<T>();
     const int64_t rows = args.in[1].desc.shape[0];
     const auto width = static_cast<size_t>(args.in[1].desc.shape[1]);
-    const auto uses = static_cast<size_t>(args.in[0].desc.shape.elements());
-    for (size_t i = 0; i < uses; ++i) {
-      const auto row = static_cast<size_t>(row_at(args.in[0], i, rows));
+    const auto indices = args.in[0].as<const int32_t>();
+    for (size_t i = 0; i < indices.size(); ++i) {
+      const auto row = static_cast<size_t>(row_at(indices, i, args.in[0].desc.shape[0], rows));
       for (size_t e = 0; e < width; ++e) y[i * width + e] = w[row * width + e];
     }
   });
@@ -70,10 +70,10 @@ void backward(const KernelArgs& args, const Embedding& attrs) {
     const auto dw = args.out[0].as<T>();
     const int64_t rows = args.out[0].desc.shape[0], padding = attrs.padding_idx;
     const auto width = static_cast<size_t>(args.out[0].desc.shape[1]);
-    const auto uses = static_cast<size_t>(args.in[1].desc.shape.elements());
+    const auto indices = args.in[1].as<const int32_t>();
     std::vector<double> sum(dw.size());
-    for (size_t i = 0; i < uses; ++i) {
-      const int64_t row = row_at(args.in[1], i, rows);
+    for (size_t i = 0; i < indices.size(); ++i) {
+      const int64_t row = row_at(indices, i, args.in[1].desc.shape[0], rows);
       if (row == padding) continue;
       for (size_t e = 0; e < width; ++e)
         sum[static_cast<size_t>(row) * width + e] += static_cast<double>(dy[i * width + e]);

@@ -31,7 +31,7 @@ void reference(const KernelArgs& args, const Masked& attrs) {
     if (args.in[1].desc.dtype == DType::u8)
       apply(args.in[1].as<const uint8_t>());
     else
-      apply(args.in[1].as<const T>());
+      with_type_of(args.in[1], [&]<class M>(M) { apply(args.in[1].as<const M>()); });
   });
 }
 

@@ -73,8 +73,6 @@ void reference(const KernelArgs& args, const Permute& attrs) {
   }
 }
 
-double no_flops(std::span<const TensorDesc>, std::span<const TensorDesc>) { return 0; }
-
 }  // namespace
 
 Operators permute() {

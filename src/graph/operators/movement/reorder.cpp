@@ -17,8 +17,6 @@ void reference(const KernelArgs& args) {
               args.out[0].data);
 }
 
-double no_flops(std::span<const TensorDesc>, std::span<const TensorDesc>) { return 0; }
-
 }  // namespace
 
 Operators reorder() {

@@ -67,7 +67,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
     sums = g.apply("batch_norm_sums", all, attrs);
     if (by_y) {
       in[0] = sums;
-      sums = g.graph().nodes.back().out[1];
+      sums = g.results()[1];
     }
   } else if (by_y) {
     in[0] = g.apply("relu_gradient", {n.out[0], dy[0]});
@@ -77,7 +77,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   if (s.batch) in.push_back(g.apply("all_reduce", {sums}));
   if (!affine.empty()) {
     out[i.affine] = g.apply("batch_norm_weight_gradient", {sums, affine[0]});
-    if (affine.size() > 1) out[i.affine + 1] = g.graph().nodes.back().out[1];
+    if (affine.size() > 1) out[i.affine + 1] = g.results()[1];
   }
   for (ValueId v : affine.first(std::min<size_t>(recomputes ? 2 : 1, affine.size())))
     in.push_back(v);

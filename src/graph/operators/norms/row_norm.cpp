@@ -80,7 +80,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   std::vector<ValueId> out(n.in.size(), kNoValue);
   if (n.in.size() > 1) {
     out[1] = g.apply(names.weight_gradient, in, n.attrs);
-    if (n.in.size() > 2) out[2] = g.graph().nodes.back().out[1];
+    if (n.in.size() > 2) out[2] = g.results()[1];
     in.push_back(n.in[1]);
   }
   out[0] = g.apply(names.input_gradient, in, n.attrs);

@@ -146,6 +146,7 @@ Operators linear() {
            .gradient = gradient<true>,
            .reference = typed<linear_forward>,
            .flops = flops,
+           .torch_order = TorchOrder::of_sequence_first,
            .weight = {.index = 1}},
           {.name = "matmul",
            .precision = Precision::compute,

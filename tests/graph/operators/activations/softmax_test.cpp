@@ -23,4 +23,21 @@ TEST_CASE("softmax along the samples is refused") {
         "softmax: [4, 3] has no dimension 2 behind that of the samples");
 }
 
+TEST_CASE("log_softmax is torch's") {
+  CHECK(close(run_op("log_softmax", {{f64({1, 3}), {1, 2, 3}}}, Softmax{1}),
+              {-2.4076059644443806, -1.4076059644443804, -0.4076059644443803}));
+}
+
+TEST_CASE("log_softmax does not overflow and gives -inf for -inf") {
+  const auto y = run_op("log_softmax", {{f32({2, 2}), {1000, -1000, 0, -INFINITY}}}, Softmax{1});
+  CHECK(y == std::vector<double>{0, -2000, 0, -INFINITY});
+}
+
+TEST_CASE("log_softmax's gradient of an even upstream is zero on an even row") {
+  const double y = std::log(0.25);
+  CHECK(close(run_op("log_softmax_gradient",
+                     {{f64({1, 4}), {y, y, y, y}}, {f64({1, 4}), {1, 0, 0, 0}}}, Softmax{1}),
+              {0.75, -0.25, -0.25, -0.25}));
+}
+
 }  // namespace dpt
