@@ -64,7 +64,7 @@ UNKNOWABLE = {
                                                    "block_takes_nothing block_unknown_parameter block_wrong_type",
     "other files": "extends_cycle extends_itself extends_missing",
     "how a value is written": "control_character duplicate_key duplicate_key_inside empty_value exponent_for_integer "
-                              "norm_channels not_a_number octal plus_sign real_for_integer",
+                              "norm_channels not_a_number octal plus_sign real_for_integer slip_brace_without_space",
     "keys that depend on each other": "device_against_devices keys_that_exclude pipeline_interleaved pipeline_stages_a_device",
     "lengths of lists, sums over the model": "list_length repeat_explodes same_name_twice",
 }

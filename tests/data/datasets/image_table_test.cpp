@@ -26,20 +26,20 @@ std::vector<uint8_t> first_bytes(const Dataset& d) {
   return out;
 }
 
-std::string settings(const Folder& folder, const std::string& more = "") {
+std::string of_images(const Folder& folder, const std::string& more = "") {
   return "{path: " + folder.file("t.csv") + ", folder: " + folder.file("images") + more + "}";
 }
 
-std::string why(const Folder& folder, const std::string& text, const std::string& more) {
+std::string refusal_of(const Folder& folder, const std::string& text, const std::string& more) {
   folder.write("t.csv", text);
-  return data_error([&] { load("image_table", settings(folder, more)); });
+  return data_error([&] { load("image_table", of_images(folder, more)); });
 }
 
 TEST_CASE("image_table: classes in the order of the lines") {
   const Folder folder;
   write_images(folder);
   folder.write("t.csv", "name,size,kind\nc.ppm,1,dog\na.ppm,NA,cat\nd.ppm,3,dog\n");
-  const Dataset d = load("image_table", settings(folder, ", targets: kind, classes: auto"));
+  const Dataset d = load("image_table", of_images(folder, ", targets: kind, classes: auto"));
   CHECK(d.inputs.desc == TensorDesc{DType::u8, {3, 3, 2, 2}});
   CHECK(first_bytes(d) == std::vector<uint8_t>{'c', 'a', 'd'});
   CHECK(d.class_names == std::vector<std::string>{"cat", "dog"});
@@ -69,13 +69,14 @@ TEST_CASE("image_table: other sets have the training set's columns and classes")
   write_images(folder);
   folder.write("t.csv", "name,kind\nc.ppm,dog\na.ppm,cat\n");
   folder.write("test.csv", "kind,name\ndog,b.ppm\n");
-  const std::string yaml = settings(folder, ", test_path: " + folder.file("test.csv") +
-                                                ", image: name, targets: kind" + ", classes: auto");
+  const std::string yaml =
+      of_images(folder, ", test_path: " + folder.file("test.csv") + ", image: name, targets: kind" +
+                            ", classes: auto");
   const Dataset test = load("image_table", yaml, Split::test);
   CHECK(first_bytes(test) == std::vector<uint8_t>{'b'});
   CHECK(all_of<int32_t>(test.targets) == std::vector<int32_t>{1});
   CHECK(test.class_names == std::vector<std::string>{"cat", "dog"});
-  CHECK_THROWS_AS(load("image_table", settings(folder), Split::test), NoTestSplit);
+  CHECK_THROWS_AS(load("image_table", of_images(folder), Split::test), NoTestSplit);
 }
 
 TEST_CASE("image_table: images that are missing, damaged or of different sizes") {
@@ -84,21 +85,21 @@ TEST_CASE("image_table: images that are missing, damaged or of different sizes")
   folder.write("images/e.ppm", "P6");
   folder.write("images/f.ppm", ppm(3, 2, 'f'));
   const std::string kinds = ", targets: 1, classes: 2";
-  CHECK(has(why(folder, "a.ppm,0\nz.ppm,1\n", kinds),
+  CHECK(has(refusal_of(folder, "a.ppm,0\nz.ppm,1\n", kinds),
             "t.csv: there is no image " + folder.file("images/z.ppm") +
                 ", of sample 1 (counted from 0); `folder` and `ending` say where images are"));
-  CHECK(has(why(folder, "a.ppm,0\nf.ppm,1\n", kinds), "all samples must have one size"));
-  CHECK(has(why(folder, "a.ppm,0\n,1\n", kinds), "t.csv:2:1: column '0' is empty"));
-  CHECK(has(why(folder, "e.ppm,0\nz.ppm,1\n", kinds + ", on_error: skip"),
+  CHECK(has(refusal_of(folder, "a.ppm,0\nf.ppm,1\n", kinds), "all samples must have one size"));
+  CHECK(has(refusal_of(folder, "a.ppm,0\n,1\n", kinds), "t.csv:2:1: column '0' is empty"));
+  CHECK(has(refusal_of(folder, "e.ppm,0\nz.ppm,1\n", kinds + ", on_error: skip"),
             "t.csv names no image that can be read"));
   folder.write("t.csv", "e.ppm,0\na.ppm,1\nz.ppm,0\nb.ppm,1\n");
-  const Dataset d = load("image_table", settings(folder, kinds + ", on_error: skip"));
+  const Dataset d = load("image_table", of_images(folder, kinds + ", on_error: skip"));
   CHECK(first_bytes(d) == std::vector<uint8_t>{'a', 'b'});
   CHECK(all_of<int32_t>(d.targets) == std::vector<int32_t>{1, 1});
   REQUIRE(d.warnings.size() == 2);
   CHECK(has(d.warnings[0], "left out: " + folder.file("images/e.ppm")));
   folder.write("t.csv", "a.ppm,0\n,1\nb.ppm,1\n");
-  CHECK(load("image_table", settings(folder, kinds + ", missing: drop")).size() == 2);
+  CHECK(load("image_table", of_images(folder, kinds + ", missing: drop")).size() == 2);
 }
 
 }  // namespace
