@@ -104,17 +104,20 @@ struct ReproducibleKeys {
 struct ScheduleKeys : ScheduleSpec {
   static KeyTable<ScheduleKeys> keys() {
     return KeyTable<ScheduleKeys>()
-        .choice("interval", &ScheduleKeys::interval, {"epoch", "step"},
-                "what one interval of the schedule is; none: the schedule's own default")
+        .choice(
+            "interval", &ScheduleKeys::interval, {"epoch", "step"},
+            "what one interval of the schedule and of its warm-up is; none: a step for one_cycle "
+            "and cyclic, an epoch for the others")
         .usage("", "schedule: {cosine_annealing: {}, interval: step}")
         .optional("warmup", &ScheduleKeys::warmup,
                   "intervals of linear warm-up before the schedule starts; 0: none", kNotNegative)
-        .usage("LinearLR(total_iters), SequentialLR", "schedule: {constant: null, warmup: 300}")
+        .usage("LinearLR(total_iters), SequentialLR",
+               "schedule: {constant: null, interval: step, warmup: 300}")
         .optional("warmup_factor", &ScheduleKeys::warmup_factor,
                   "factor of the learning rate in the first interval of the warm-up",
                   kPositiveFraction)
         .usage("LinearLR(start_factor)",
-               "schedule: {constant: null, warmup: 300, warmup_factor: 0.1}");
+               "schedule: {constant: null, interval: step, warmup: 300, warmup_factor: 0.1}");
   }
 };
 
