@@ -156,6 +156,7 @@ int run_init(InitArguments& given) {
     given.query.header =
         given.header == "yes" ? CsvFormat::HeaderLine::yes : CsvFormat::HeaderLine::no;
   given.query.drops_missing = given.missing == "drop";
+  given.query.fills_missing = given.missing == "mean";
   given.query.missing_is_class = given.missing == "class";
   DataGuess guess = guess_data(given.query);
   const std::string path = given.out.empty() ? word_of(guess.name) + ".yaml" : given.out;

@@ -139,6 +139,41 @@ std::string set_beside(DataGuess& g, const std::string& path, std::string_view s
   return "";
 }
 
+// The input columns in another file, by their names if both files have a header, else by their
+// numbers; none if these differ.
+std::vector<size_t> inputs_in(const CsvHead& head, const ScannedColumns& t) {
+  std::vector<size_t> out;
+  const std::vector<std::string> reasons = reasons_left_out(t);
+  for (size_t i = 0; i < reasons.size(); ++i) {
+    if (t.is_target(i) || !reasons[i].empty()) continue;
+    const auto at = std::ranges::find(head.names, t.head.names[i]) - head.names.begin();
+    if (t.head.header && head.header && at < std::ssize(head.names))
+      out.push_back(static_cast<size_t>(at));
+    else if (!t.head.header && !head.header && head.columns() == t.head.columns())
+      out.push_back(i);
+  }
+  return out;
+}
+
+// The first file beside the training file in which an input lacks a value; empty: none. It need not
+// be usable as a set: files without targets are for predictions.
+std::string gaps_beside(const std::string& path, const CsvFormat& format, const ScannedColumns& t) {
+  for (const char* word : {"test", "val", "valid", "validation"}) {
+    const std::string file = file_beside(path, word);
+    if (file.empty()) continue;
+    const CsvHead head = read_csv_head(file, format);
+    const std::vector<size_t> inputs = inputs_in(head, t);
+    bool found = false;
+    if (head.other_delimiter == '\0')
+      scan_csv(file, format, [&](const CsvLine& line) {
+        found = !line.header && lacks_csv_value(line.fields, inputs);
+        return !found;
+      });
+    if (found) return file;
+  }
+  return "";
+}
+
 std::string names_of(const CsvHead& head, std::span<const size_t> columns) {
   std::vector<std::string> out;
   for (const size_t i : columns) out.push_back("'" + one_line(head.names[i]) + "'");
@@ -206,7 +241,26 @@ void add_target(DataGuess& g, const ScannedColumns& t, const std::string& path, 
   }
 }
 
-void add_inputs(DataGuess& g, const ScannedColumns& t, const std::string& path, bool drops) {
+// What inputs without a value become: the column's mean if a file has such, or by the query.
+void add_missing(DataGuess& g, const ScannedColumns& t, const GuessQuery& query,
+                 const CsvFormat& format, size_t missing) {
+  if (missing > 0) g.notes.push_back(fmt::format("{} missing", counted(missing, "value")));
+  if (query.drops_missing) {
+    g.settings.push_back({"missing", "drop", "lines with an empty field are left out"});
+    return;
+  }
+  const std::string other =
+      missing > 0 || query.fills_missing ? "" : gaps_beside(query.path, format, t);
+  if (missing == 0 && !query.fills_missing && other.empty()) return;
+  g.settings.push_back({"missing", "mean", "empty fields count as the column's mean"});
+  if (!other.empty())
+    g.notes.push_back(
+        fmt::format("{} has fields without a value, which count as the column's mean", other));
+}
+
+void add_inputs(DataGuess& g, const ScannedColumns& t, const GuessQuery& query,
+                const CsvFormat& format) {
+  const std::string& path = query.path;
   std::vector<std::string> excluded, categories, left_out;
   size_t numbers = 0, missing = 0;
   const std::vector<std::string> reasons = reasons_left_out(t);
@@ -233,15 +287,11 @@ void add_inputs(DataGuess& g, const ScannedColumns& t, const std::string& path, 
     g.settings.push_back({"exclude", yaml_list(excluded), "columns that are no inputs"});
   if (!categories.empty())
     g.settings.push_back({"categories", yaml_list(categories), "one input per different text"});
-  if (drops)
-    g.settings.push_back({"missing", "drop", "lines with an empty field are left out"});
-  else if (missing > 0)
-    g.settings.push_back({"missing", "mean", "empty fields count as the column's mean"});
-  if (numbers > 0)
-    g.settings.push_back({"standardize", "true", "numbers become (x - mean) / std, about -1..1"});
   g.notes.push_back(fmt::format("inputs: {} of numbers, {} of texts", counted(numbers, "column"),
                                 categories.size()));
-  if (missing > 0) g.notes.push_back(fmt::format("{} missing", counted(missing, "value")));
+  add_missing(g, t, query, format, missing);
+  if (numbers > 0)
+    g.settings.push_back({"standardize", "true", "numbers become (x - mean) / std, about -1..1"});
   if (t.dropped > 0)
     g.notes.push_back(fmt::format("{} with missing values left out", counted(t.dropped, "line")));
 }
@@ -357,7 +407,7 @@ DataGuess guess_csv(const GuessQuery& query) {
   if (images && t.is_target(images->column)) return guess_other_target(query, t, *images);
   add_target(g, t, path, query.drops_missing);
   if (!images) {
-    add_inputs(g, t, path, query.drops_missing);
+    add_inputs(g, t, query, format);
   } else {
     g.type = "image_table";
     g.standardizes = false;

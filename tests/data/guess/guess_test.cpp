@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -106,6 +107,28 @@ TEST_CASE("what a CSV does not tell is an error with a remedy") {
           "left out: it is named as an index"));
   CHECK(has(why_not("a,b\n1,2\n1,2,3\n"), "t.csv:3:1: 3 fields, where the first line has 2"));
   CHECK(has(why_not("a,b\n1,2\n"), "1 sample; training needs at least 2"));
+}
+
+TEST_CASE("inputs get the mean if any file beside the training file lacks some, or on request") {
+  const std::string full = table(
+      "a,b,y\n", 30, [](int i) { return fmt::format("{}.5,{}.25,{}.75", i * 7 % 5, i % 3, i); });
+  for (const auto& [name, text, fills] : std::vector<std::tuple<std::string, std::string, bool>>{
+           {"test.csv", "a,b,y\n1,2,3\n,5,6\n", true},
+           {"val.csv", "y,a,b\n1,2,3\n4,NA,6\n", true},
+           {"test.csv", "a,b\n1,2\n,5\n", true},  // without targets, for predictions
+           {"test.csv", "a,b,y,c\n1,2,3,\n4,5,6,\n", false},
+           {"test.csv", "a,b,y\n1,2,3\n4,5,6\n", false}}) {
+    CAPTURE(name);
+    CAPTURE(text);
+    const Folder folder;
+    const std::string path = folder.write("train.csv", full);
+    folder.write(name, text);
+    const DataGuess g = guess_data({.path = path});
+    CHECK(has(settings_text(g), "missing=mean") == fills);
+    CHECK(notes(g, name + " has fields without a value, which count as the column's mean") ==
+          fills);
+    CHECK(has(settings_text(guess_data({.path = path, .fills_missing = true})), "missing=mean"));
+  }
 }
 
 TEST_CASE("lines without a target are left out on request, and are no class") {
