@@ -22,7 +22,8 @@ struct DataGuess {
   std::string type;  // the data set in a spec: "csv"
   std::string name;  // for the spec: "iris"
   std::vector<Setting> settings;
-  std::string validation;                // files like the training set's; empty: none
+  std::string validation;                // a file or folder like the training set's; empty: none
+  std::string validation_targets;        // of arrays: the file of the targets of `validation`
   std::vector<std::string> notes;        // sentences about what was found and left out
   std::vector<std::string> class_names;  // in the order of their classes; empty: they have no names
 

@@ -502,6 +502,15 @@ TEST_CASE("arrays are found by their names") {
   CHECK(g.train.size() == 6);
   CHECK(g.test->size() == 3);
   CHECK(g.train.channels == std::vector<ChannelScaling>{{0.5, 1}, {0.5, 1}});
+  CHECK(g.validation.empty());
+  write("x_validation.npy", 3);
+  CHECK(notes(guess_arrays(folder.path()), "not used: x_validation.npy; a set is a pair"));
+  write("Y_validation.npy", 3);
+  const DataGuess validated = guess_data({.path = folder.path()});
+  CHECK(validated.validation == folder.file("x_validation.npy"));
+  CHECK(validated.validation_targets == folder.file("Y_validation.npy"));
+  CHECK(settings_text(validated) == settings_text(g));
+  CHECK(!notes(validated, "not used"));
   const Folder other;
   other.write("a.npy", "");
   CHECK(has(data_error([&] { guess_arrays(other.path()); }), "name them x.npy and y.npy"));
