@@ -149,8 +149,8 @@ TEST_CASE("predict, export, report and data refuse to write over what they read"
   refused({"predict", "t", "new.csv", "-o", "./new.csv"}, "new.csv");
   refused({"predict", "t", "new.csv", "-o", "train.csv"}, "train.csv");
   refused({"predict", "t", "new.csv", "-o", "runs/t/1/data.json"}, "runs/t/1/data.json");
-  refused({"export", "t.yaml", "-o", "t.yaml"}, "t.yaml");
-  refused({"export", "t.yaml", "-o", "train.csv"}, "train.csv");
+  refused({"export", "t.yaml", "--to", "torch", "-o", "t.yaml"}, "t.yaml");
+  refused({"export", "t.yaml", "--to", "torch", "-o", "train.csv"}, "train.csv");
   refused({"report", "t", "-o", "runs/t/1/metrics.jsonl"}, "runs/t/1/metrics.jsonl");
   refused({"report", "t", "--svg", "runs/t/1/metrics.jsonl"}, "runs/t/1/metrics.jsonl");
   refused({"data", "t.yaml", "--sheet", "train.csv"}, "train.csv");
