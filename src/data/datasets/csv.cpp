@@ -219,7 +219,9 @@ bool begins_with_separator(const std::string& path) {
 // writes.
 std::string torch(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
-  if (c.depends_on_training() || c.missing != "error" || c.decimal != ".") return "";
+  if (c.depends_on_training() || c.missing != "error" || c.missing_targets != "error" ||
+      c.decimal != ".")
+    return "";
   const std::string& path = path_of(c, query.split);
   std::optional<Dataset> own;
   const auto [table, columns, names] = read_csv_file(

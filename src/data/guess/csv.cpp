@@ -34,24 +34,34 @@ bool counts_from_zero(const std::vector<std::string>& classes) {
 
 enum class Task { classification, regression };
 
+// Which options leave out the lines without a target, and how many lines each of them does.
+std::string advice_on_missing(const ScannedColumns& t, const std::string& path,
+                              const CsvFormat& format) {
+  const LackingLines lines = count_lacking(t, path, format);
+  if (lines.all == lines.targets) return "leave such lines out with --missing-targets drop";
+  return fmt::format(
+      "leave such lines out with --missing-targets drop ({} of {}), or all that lack a value with "
+      "--missing drop ({})",
+      lines.targets, counted(t.rows, "line"), lines.all);
+}
+
 // Throws Error{data} if the column cannot be predicted.
 void check_target(const ScannedColumns& t, const ColumnProfile& target, const std::string& path,
-                  bool drops) {
+                  const CsvFormat& format) {
   const auto other = "or choose another column with --target";
   if (target.kind() == Kind::empty)
     fail(Fault::data,
          "{}: the target column '{}' has no value in any line; choose another column "
          "with --target",
          path, target.name());
-  if (target.missing() > 0 && !drops)
-    fail(Fault::data,
-         "{}:{}:{}: the target column '{}' {} on this line{}; leave such lines out with --missing "
-         "drop{}, {}",
-         path, target.missing_line(), target.missing_column(), target.name(),
+  if (target.missing() > 0)
+    fail(Fault::data, "{}:{}:{}: the target column '{}' {} on this line{}; {}{}, {}", path,
+         target.missing_line(), target.missing_column(), target.name(),
          target.missing_text().empty()
              ? "is empty"
              : fmt::format("has '{}', which stands for a missing value,", target.missing_text()),
          target.missing() > 1 ? " and on " + counted(target.missing() - 1, "other") : "",
+         advice_on_missing(t, path, format),
          target.missing_text().empty() ? "" : ", treat this text as a class with --missing class",
          other);
   if (target.kind() == Kind::broken)
@@ -189,7 +199,7 @@ bool has_label_words(const ColumnProfile& column) {
 }
 
 void add_several_targets(DataGuess& g, const ScannedColumns& t, const std::string& path,
-                         bool drops) {
+                         const CsvFormat& format) {
   std::vector<std::string> references;
   // Words for labels are read only if all targets are labels.
   const bool labels = std::ranges::all_of(t.targets, [&](size_t i) {
@@ -197,7 +207,7 @@ void add_several_targets(DataGuess& g, const ScannedColumns& t, const std::strin
     return has_label_words(c) || (c.kind() == Kind::numbers && c.whole() && c.different() <= 2);
   });
   for (const size_t i : t.targets) {
-    check_target(t, t.profiles[i], path, drops);
+    check_target(t, t.profiles[i], path, format);
     if (t.profiles[i].kind() != Kind::numbers && !labels)
       fail(Fault::data,
            "{}: the target column '{}' holds texts, such as {}; several targets must be columns of "
@@ -212,7 +222,7 @@ void add_several_targets(DataGuess& g, const ScannedColumns& t, const std::strin
 void add_target(DataGuess& g, const ScannedColumns& t, const std::string& path, bool drops) {
   if (t.targets.size() > 1) return add_several_targets(g, t, path, drops);
   const ColumnProfile& column = t.profiles[t.targets[0]];
-  check_target(t, column, path, drops);
+  check_target(t, column, path, format);
   g.settings.push_back(
       {"targets", yaml_scalar(t.head.reference(t.targets[0])), "the column to predict"});
   if (task_of(t, path) == Task::regression) {
@@ -412,6 +422,8 @@ DataGuess guess_csv(const GuessQuery& query) {
     g.type = "image_table";
     g.standardizes = false;
     add_images(g, t, *images, format, path);
+    if (query.drops_missing)
+      g.settings.push_back({"missing", "drop", "lines without a name or target are left out"});
   }
   add_format(g, format);
   return g;

@@ -48,13 +48,14 @@ struct GuessQuery {
   char decimal = '\0';  // the decimal mark; 0: the file decides
   // Columns that are no inputs, and those whose fields are categories, with commas between them.
   std::string exclude{}, categories{};
-  bool drops_missing = false;  // leaves lines without a value out, also of the target
+  bool drops_missing = false;          // leaves lines without a value out, also of the target
+  bool drops_missing_targets = false;  // leaves lines without a target out
   bool fills_missing = false;  // inputs without a value get the mean, also if no file has such
   // Texts of the target that stand for missing values elsewhere, such as None, are classes.
   bool missing_is_class = false;
   bool asks_for_table() const {
-    return !target.empty() || drops_missing || fills_missing || missing_is_class ||
-           decimal != '\0' || !exclude.empty() || !categories.empty() ||
+    return !target.empty() || drops_missing || drops_missing_targets || fills_missing ||
+           missing_is_class || decimal != '\0' || !exclude.empty() || !categories.empty() ||
            header != CsvFormat::HeaderLine::automatic;
   }
 };

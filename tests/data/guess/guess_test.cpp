@@ -94,7 +94,7 @@ TEST_CASE("what a CSV does not tell is an error with a remedy") {
   CHECK(has(why_not(table("a,t\n", 20, [](int) { return "1,5"; })), "the same value in all lines"));
   CHECK(has(why_not(table("a,t\n", 20, [](int i) { return i == 4 ? "1," : "1,w"; })),
             "t.csv:6:3: the target column 't' is empty on this line; leave such lines out with "
-            "--missing drop, or choose another column"));
+            "--missing-targets drop, or choose another column"));
   CHECK(has(why_not(table("a,t\n", 20, [](int i) { return i % 4 == 2 ? "1,NA" : "1,2.5"; })),
             "t.csv:4:3: the target column 't' has 'NA', which stands for a missing value, on this "
             "line and on 4 others; leave such"));
@@ -143,6 +143,27 @@ TEST_CASE("lines without a target are left out on request, and are no class") {
   CHECK(g.train.size() == 39);
 }
 
+TEST_CASE("lines without a target are left out, and inputs get the mean") {
+  const Folder folder;
+  const std::string path = folder.write(
+      "train.csv", table("a,b,y\n", 40, [](int i) {
+        return fmt::format("{}.5,{},{}", i * 7 % 5, i % 2 == 0 ? "" : fmt::format("{}.25", i % 3),
+                           i % 10 == 5 ? "NA" : fmt::format("{}.75", i));
+      }));
+  CHECK(
+      has(data_error([&] { guess_data({.path = path}); }),
+          "'NA', which stands for a missing value, on this line and on 3 others; leave such lines "
+          "out with --missing-targets drop (4 of 40 lines), or all that lack a value with "
+          "--missing drop (24), treat"));
+  folder.write("val.csv", "a,b,y\n1,,3\n1,2,\n4,5,6\n");
+  const DataGuess g = guess_data({.path = path, .drops_missing_targets = true});
+  CHECK(settings_text(g) ==
+        "path=train.csv, targets=\"y\", missing_targets=drop, missing=mean, standardize=true");
+  CHECK(g.train.size() == 36);
+  CHECK(notes(g, "4 lines with missing values left out"));
+  CHECK(guess_data({.path = path, .drops_missing = true}).train.size() == 16);
+}
+
 TEST_CASE("names of columns that are repeated between samples are named") {
   const std::string part =
       table("a,y\n", 8, [](int i) { return fmt::format("{}.5,{}", i, i % 2); });
@@ -157,19 +178,19 @@ TEST_CASE("a class that is called None is taken as one on request, and two numbe
       "t.csv", table("a,sleep\n", 12, [](int i) {
         return fmt::format("{}.5,{}", i % 5, i % 3 == 0 ? "None" : i % 3 == 1 ? "Apnea" : "NA");
       }));
-  CHECK(has(
-      data_error([&] { guess_data({.path = path}); }),
-      "the target column 'sleep' has 'None', which stands for a missing value, on this line "
-      "and on 7 others; leave such lines out with --missing drop, treat this text as a class with "
-      "--missing class, or choose another column with --target"));
+  CHECK(has(data_error([&] { guess_data({.path = path}); }),
+            "the target column 'sleep' has 'None', which stands for a missing value, on this line "
+            "and on 7 others; leave such lines out with --missing-targets drop, treat this text as "
+            "a class "
+            "with "
+            "--missing class, or choose another column with --target"));
   const DataGuess g = guess_data({.path = path, .missing_is_class = true});
   CHECK(g.class_names == std::vector<std::string>{"Apnea", "NA", "None"});
   CHECK(g.train.size() == 12);
   const std::string empty = folder.write("e.csv", "a,y\n1,x\n2,\n3,x\n4,y\n5,y\n");
-  CHECK(
-      has(data_error([&] { guess_data({.path = empty, .missing_is_class = true}); }),
-          "the target column 'y' is empty on this line; leave such lines out with --missing drop, "
-          "or choose another column"));
+  CHECK(has(data_error([&] { guess_data({.path = empty, .missing_is_class = true}); }),
+            "the target column 'y' is empty on this line; leave such lines out with "
+            "--missing-targets drop, or choose another column"));
   CHECK(has(guess_text("a,y\n1.5,0\n2.5,1\n0.5,0\n7.5,1\n"), "classes=2"));
 }
 
