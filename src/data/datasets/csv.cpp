@@ -181,6 +181,11 @@ Table input_columns(const std::any& settings, const TableColumns& columns, const
   CsvTable table = read_csv(path, format);
   const EncodedInputs encoded = encode(table, format.columns, columns.encodings);
   note_unknown(encoded, path, notes);
+  if (encoded.no_category > 0)
+    notes.push_back(fmt::format(
+        "{}: {} without a value in columns of categories, so {}", path,
+        counted(encoded.no_category, "field"),
+        encoded.no_category == 1 ? "it counts as none of them" : "they count as none of them"));
   if (!head.doubt.empty())  // names that the training file has are found
     notes.push_back(head.doubt + (columns.header
                                       ? "; if it names the columns, take the training file's names"

@@ -219,8 +219,20 @@ void add_several_targets(DataGuess& g, const ScannedColumns& t, const std::strin
   g.notes.push_back(fmt::format("targets: columns {}", names_of(t.head, t.targets)));
 }
 
-void add_target(DataGuess& g, const ScannedColumns& t, const std::string& path, bool drops) {
-  if (t.targets.size() > 1) return add_several_targets(g, t, path, drops);
+// Tables of images as pixels often have the class in front.
+void note_first_target(DataGuess& g, const ScannedColumns& t, const GuessQuery& query) {
+  std::string name = t.head.names[0];
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  if (query.target.empty() && (name == "label" || name == "target" || name == "class"))
+    g.notes.push_back(
+        fmt::format("the target is the last column; if it is the first, use --target {0}",
+                    t.head.reference(0)));
+}
+
+void add_target(DataGuess& g, const ScannedColumns& t, const std::string& path,
+                const CsvFormat& format) {
+  if (t.targets.size() > 1) return add_several_targets(g, t, path, format);
   const ColumnProfile& column = t.profiles[t.targets[0]];
   check_target(t, column, path, format);
   g.settings.push_back(
@@ -415,7 +427,10 @@ DataGuess guess_csv(const GuessQuery& query) {
       g.notes.push_back("warning: " + thousands_warning(c.name(), c.thousands()));
   const std::optional<ImageColumn> images = images_of(t, format, path);
   if (images && t.is_target(images->column)) return guess_other_target(query, t, *images);
-  add_target(g, t, path, query.drops_missing);
+  note_first_target(g, t, query);
+  add_target(g, t, path, format);
+  if (query.drops_missing_targets)
+    g.settings.push_back({"missing_targets", "drop", "lines without a target are left out"});
   if (!images) {
     add_inputs(g, t, query, format);
   } else {

@@ -276,7 +276,8 @@ class Reader {
     if (has_csv_separators(text, format_.decimal)) return what + "; remove thousands separators";
     if (is_infinite_csv(text))
       return fmt::format(
-          "'{:.40}' in column '{:.40}' is infinite or exceeds 3.4e38, the largest float32; correct "
+          "'{:.40}' in column '{:.40}' is not finite, or exceeds 3.4e38, the largest float32; "
+          "correct "
           "it, or delete the line",
           text, name);
     if (const MarkedNumber m = marked_csv_number(text, format_.decimal); !m.what.empty())

@@ -87,6 +87,19 @@ TEST_CASE("columns of few texts are categories, others are left out and named") 
   CHECK(g.train.inputs.sample() == Shape{3});
 }
 
+TEST_CASE("a first column that is named as a target is mentioned") {
+  const Folder folder;
+  const std::string rows =
+      table("", 20, [](int i) { return fmt::format("{},{}.5", i % 2, i % 7); });
+  const auto guess = [&](const std::string& header, const std::string& target) {
+    return guess_csv({.path = folder.write("t.csv", header + rows), .target = target});
+  };
+  const std::string hint = "the target is the last column; if it is the first, use --target Label";
+  CHECK(notes(guess("Label,x\n", ""), hint));
+  CHECK(!notes(guess("Label,x\n", "Label"), hint));
+  CHECK(!notes(guess("a,x\n", ""), "the target is the last column"));
+}
+
 TEST_CASE("what a CSV does not tell is an error with a remedy") {
   CHECK(has(why_not(table("a,t\n", 20, [](int i) { return "1,w" + std::to_string(i); })),
             "has 20 different values of text in 20 lines, so they cannot be classes; choose "
