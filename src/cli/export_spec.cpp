@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,7 @@
 #include "export/onnx.h"
 #include "export/onnx_metadata.h"
 #include "export/torch.h"
+#include "formats/safetensors.h"
 #include "formats/tensor_file.h"
 #include "formats/torch_file.h"
 #include "inference/evaluation_graph.h"
@@ -100,7 +103,7 @@ void export_program(const LoadedSpec& loaded, const std::string& run, const std:
   if (output.empty()) return print_stdout("{}", program);
   write_torch_arrays(loaded.spec, query);
   write_text(output, program);
-  print_stderr("wrote {}\n", output);
+  print_stderr("wrote {}: a PyTorch program, which draws initial weights\n", output);
 }
 
 // The tensors of a file, in memory.
@@ -142,12 +145,19 @@ void export_onnx(const TrainedRun& run, const std::string& output, bool with_tra
   write_file(disk, output, model);
 }
 
-// The format that an output file's name asks for; empty: its name says nothing.
+// The format that an output file's name asks for.
 std::string format_of(const std::string& output) {
-  const std::string ending = std::filesystem::path(output).extension().string();
-  if (ending == ".onnx") return "onnx";
+  if (output.empty()) return "torch";
+  std::string ending = std::filesystem::path(output).extension().string();
+  for (char& c : ending)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  if (ending == ".onnx" || ending == ".safetensors") return ending.substr(1);
   if (ending == ".pt" || ending == ".pth") return "pt";
-  return ending == ".py" ? "torch" : "";
+  if (ending == ".py") return "torch";
+  throw BadWords{fmt::format(
+      "export -o {}: {}; the ending of the file decides what is written: .onnx, .pt, .pth and "
+      ".safetensors for trained weights, .py for a PyTorch program; for other names give --to",
+      output, ending.empty() ? "the file has no ending" : "unknown ending '" + ending + "'")};
 }
 
 struct ExportArguments {
@@ -156,17 +166,32 @@ struct ExportArguments {
   bool with_transforms = false;
 };
 
+// Writes the trained weights. Returns what the file is.
+std::string_view export_weights(const TrainedRun& run, const ExportArguments& given) {
+  if (given.to == "onnx") {
+    export_onnx(run, given.output, given.with_transforms);
+    return "an ONNX model with the trained weights";
+  }
+  const LoadedTensors tensors = read_tensors(run.weights);
+  if (given.to == "safetensors") {
+    write_safetensors(given.output, tensors.list);
+    return "the trained weights";
+  }
+  write_torch(given.output, tensors.list);
+  return "a state_dict of the trained weights";
+}
+
 void declare_export(Arguments& arguments, ExportArguments& given) {
   arguments.about(
       "Writes a spec, or that of a run directory, as a PyTorch program with the same weights,\n"
-      "order and losses (torch), or the trained weights of a run as an ONNX model (onnx) or a\n"
-      "state_dict of torch.save (pt).");
+      "order and losses (torch), or the trained weights of a run as an ONNX model (onnx), a\n"
+      "state_dict of torch.save (pt) or a safetensors file.");
   given.spec.add_to(arguments, kRunOrSpec, takes::run);
-  arguments.choice("--to FORMAT", given.to, {"torch", "onnx", "pt"},
-                   "what to write; default: by the ending of the output file (.py, .onnx, .pt), or "
-                   "else torch");
+  arguments.choice("--to FORMAT", given.to, {"torch", "onnx", "pt", "safetensors"},
+                   "what to write; default: by the ending of the output file (.py, .onnx, .pt, "
+                   ".pth, .safetensors), or torch on standard output");
   arguments.text("--weights PATH", given.weights, {takes::file, {"best", "last"}},
-                 fmt::format("onnx, pt: {}", kRunWeights));
+                 fmt::format("onnx, pt, safetensors: {}", kRunWeights));
   arguments.flag("--with-transforms", given.with_transforms,
                  "onnx: the model applies the run's transforms; its input is then bytes, as images "
                  "are stored");
@@ -176,14 +201,13 @@ void declare_export(Arguments& arguments, ExportArguments& given) {
 }
 
 int run_export(ExportArguments& given) {
-  if (given.to.empty())
-    given.to = format_of(given.output).empty() ? "torch" : format_of(given.output);
+  if (given.to.empty()) given.to = format_of(given.output);
   if (given.with_transforms && given.to != "onnx")
     fail(Fault::spec, "--with-transforms is for --to onnx");
   if (given.to == "torch") {
     if (!given.weights.empty())
       fail(Fault::spec,
-           "--weights is for --to onnx and --to pt; a PyTorch program reads weights "
+           "--weights is for --to onnx, pt and safetensors; a PyTorch program reads weights "
            "with its own --weights");
     const std::string run = names_run(given.spec.path) ? find_run(given.spec.path) : "";
     if (!run.empty()) given.spec.path = run + "/spec.resolved.yaml";
@@ -198,18 +222,16 @@ int run_export(ExportArguments& given) {
       .run = given.spec.path, .weights = given.weights, .overrides = given.spec.overrides});
   refuse_overwriting(given.output, run.loaded);
   refuse_overwriting(given.output, run.weights);
-  if (given.to == "onnx")
-    export_onnx(run, given.output, given.with_transforms);
-  else
-    write_torch(given.output, read_tensors(run.weights).list);
-  print_stderr("wrote {}\n", given.output);
+  const std::string_view what = export_weights(run, given);
+  print_stderr("wrote {}: {}\n", given.output, what);
   return 0;
 }
 
 }  // namespace
 
 Command export_spec() {
-  return make_command("export", "write a PyTorch program, an ONNX model or a state_dict",
+  return make_command("export",
+                      "write a PyTorch program, or weights as ONNX, state_dict or safetensors",
                       declare_export, run_export);
 }
 

@@ -108,7 +108,7 @@ std::string described(const DataGuess& g) {
 
 struct InitArguments {
   GuessQuery query;
-  std::string out, header, missing, decimal;
+  std::string out, header, missing, missing_targets, decimal;
   bool force = false;
 };
 
@@ -131,6 +131,8 @@ void declare_init(Arguments& arguments, InitArguments& given) {
                  "drop: leave out lines of a CSV that lack a value; mean, the default: inputs get "
                  "the mean, and targets must have a value; class: a target such as None or NA is a "
                  "class of this name");
+  arguments.text("--missing-targets WORD", given.missing_targets, {.words = {"drop"}},
+                 "drop: leave out lines of a CSV whose target lacks a value, and only these");
   arguments.text("--decimal MARK", given.decimal, {.words = {".", ","}},
                  "the decimal mark of a CSV, . or ,; default: by its numbers");
   arguments.text("--exclude NAMES", given.query.exclude, {},
@@ -149,6 +151,11 @@ int run_init(InitArguments& given) {
   if (!given.missing.empty() && given.missing != "drop" && given.missing != "mean" &&
       given.missing != "class")
     throw BadWords{fmt::format("init --missing {}: write drop, mean or class", given.missing)};
+  if (!given.missing_targets.empty() && given.missing_targets != "drop")
+    throw BadWords{fmt::format("init --missing-targets {}: write drop", given.missing_targets)};
+  if (!given.missing_targets.empty() && given.missing == "class")
+    throw BadWords{
+        "init --missing class takes missing targets as a class; leave out --missing-targets"};
   if (!given.decimal.empty() && given.decimal != "." && given.decimal != ",")
     throw BadWords{fmt::format("init --decimal {}: write . or ,", given.decimal)};
   if (!given.decimal.empty()) given.query.decimal = given.decimal[0];
@@ -156,6 +163,8 @@ int run_init(InitArguments& given) {
     given.query.header =
         given.header == "yes" ? CsvFormat::HeaderLine::yes : CsvFormat::HeaderLine::no;
   given.query.drops_missing = given.missing == "drop";
+  given.query.drops_missing_targets = !given.missing_targets.empty();
+  given.query.fills_missing = given.missing == "mean";
   given.query.missing_is_class = given.missing == "class";
   DataGuess guess = guess_data(given.query);
   const std::string path = given.out.empty() ? word_of(guess.name) + ".yaml" : given.out;

@@ -168,7 +168,10 @@ class Writer {
   void validation_set() {
     t_.line("  validation:", "evaluated after each epoch");
     t_.line("    " + g_.type + ":");
-    t_.line("      path: " + path_from(folder_, g_.validation));
+    t_.line(fmt::format("      {}: {}", g_.settings[0].key, path_from(folder_, g_.validation)));
+    if (!g_.validation_targets.empty())
+      t_.line(fmt::format("      {}: {}", g_.settings[1].key,
+                          path_from(folder_, g_.validation_targets)));
     const std::vector<KeyDoc> keys = type().describe();
     for (const DataGuess::Setting& s : g_.settings)
       if (!s.is_path && !std::ranges::find(keys, s.key, &KeyDoc::name)->shared)

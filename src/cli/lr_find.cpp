@@ -31,6 +31,7 @@
 #include "report/lr_range.h"
 #include "train/metrics_file.h"
 #include "train/metrics_record.h"
+#include "train/scale_warnings.h"
 
 namespace dpt::commands {
 namespace {
@@ -199,7 +200,11 @@ int run_lr_find(LrFindArguments& a) {
       read_curve(folder.file("run/metrics.jsonl"), code == static_cast<int>(Fault::diverged));
   std::string problem;
   const std::optional<LrSuggestion> found = suggest_lr(curve, problem);
-  if (!found) fail(Fault::failed, "there is no learning rate to suggest: {}", problem);
+  if (!found) {
+    const auto session = open_session(loaded, {.runs = false, .sizes_only = true});
+    for (const std::string& scale : scale_warnings(*session)) problem += "; " + scale;
+    fail(Fault::failed, "there is no learning rate to suggest: {}", problem);
+  }
   report(a, loaded.spec, curve, *found);
   return 0;
 }

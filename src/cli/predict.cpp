@@ -170,6 +170,8 @@ int run_predict(PredictArguments& given) {
     write_outputs(given.output, outputs_of(model, loader), inputs, model.output());
   } else {
     const PredictionTable table(spec, form, inputs, model.output(), given.top);
+    if (given.top > 1 && !table.ranks_classes())
+      print_stderr("dptrain: note: --top is for classes; these predictions are not of classes\n");
     const std::vector<float> outputs = outputs_of(model, loader);
     if (inputs.dataset.size() > 0 && inputs.read_samples().empty()) return report_unread(inputs);
     const std::string text = predictions_text(table, format, outputs);

@@ -8,6 +8,7 @@
 #include "base/count.h"
 #include "base/fail.h"
 #include "cli/bench_rows.h"
+#include "train/run_data.h"
 
 namespace dpt {
 namespace {
@@ -20,7 +21,8 @@ SweepFacts facts_of(const Session& s) {
           .mode = s.plan.mode,
           .precision = std::string(spec.precision.what->name),
           .devices = int64_t{t.ranks} * t.devices_per_rank,
-          .batch_size = s.batches.global_batch};
+          .batch_size = s.batches.global_batch,
+          .data = s.data.train.made ? std::optional(record_of(s.data)) : std::nullopt};
 }
 
 // The errors of settings, in the order in which they are found.

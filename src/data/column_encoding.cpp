@@ -166,6 +166,7 @@ EncodedInputs encode(CsvTable& table, std::span<const size_t> columns,
         *to++ = static_cast<float>(((missing ? e.fill : x) - e.mean) / e.std);
         continue;
       }
+      result.no_category += missing ? 1 : 0;
       std::fill_n(to, e.categories.size(), 0.0F);
       const int64_t category = missing ? -1 : categories[i][static_cast<size_t>(x)];
       if (category >= 0) {

@@ -33,9 +33,10 @@ std::optional<double> number_losing_digits(const CsvTable& table, size_t column)
 bool changes_any(std::span<const ColumnEncoding> encodings);
 
 struct EncodedInputs {
-  Table table;         // f32 [rows, numbers of a sample]
-  size_t filled = 0;   // fields that had no value
-  size_t unknown = 0;  // fields whose text is none of the categories
+  Table table;             // f32 [rows, numbers of a sample]
+  size_t filled = 0;       // fields that had no value
+  size_t no_category = 0;  // fields of these in columns of categories
+  size_t unknown = 0;      // fields whose text is none of the categories
   struct Unknown {
     size_t row = 0;
     std::string column, text;

@@ -117,7 +117,7 @@ std::vector<size_t> columns_of_texts(const Csv& c, const std::string& path, cons
   std::vector<size_t> needed;
   if (format.missing == CsvFormat::Missing::drop) needed = inputs;
   // A name of a class may be spelled like a missing value.
-  if (!needed.empty() && c.class_names.empty())
+  if ((!needed.empty() || format.drop_targets) && c.class_names.empty())
     needed.insert(needed.end(), columns.targets.begin(), columns.targets.end());
   std::vector<ColumnProfile> profiles;
   for (const size_t i : inputs) profiles.emplace_back(head.names[i], format.decimal);
@@ -274,6 +274,7 @@ CsvFormat format_of(const Csv& c) {
           .missing = c.missing == "mean"   ? Missing::keep
                      : c.missing == "drop" ? Missing::drop
                                            : Missing::refuse,
+          .drop_targets = c.missing_targets == "drop",
           .advise_keys = true};
 }
 

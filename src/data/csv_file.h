@@ -24,9 +24,10 @@ struct Csv {
       "decimal: \",\", header: no}}\n"
       "dataset: {csv: {path: iris.csv, targets: species, class_names: [setosa, versicolor]}}\n"
       "dataset: {csv: {path: titanic.csv, targets: Survived, classes: auto, exclude: [Name, "
-      "Ticket],\n    categories: auto, missing: mean, standardize: true}}"};
+      "Ticket],\n    categories: auto, missing: mean, missing_targets: drop, standardize: true}}"};
 
-  std::string path, test_path, delimiter = ",", decimal = ".", header = "auto", missing = "error";
+  std::string path, test_path, delimiter = ",", decimal = ".", header = "auto", missing = "error",
+                               missing_targets = "error";
   std::vector<std::string> targets{"-1"}, inputs, exclude, class_names, categories;
   int64_t classes = 0;
   bool auto_classes = false, standardize = false;
@@ -57,7 +58,10 @@ template <class Config>
 void Csv::add_target_keys(KeyTable<Config>& t) {
   t.optional("targets", &Csv::targets,
              "target columns, by name or by number from 0 (negative: from the end)")
-      .shared();
+      .shared()
+      .choice("missing_targets", &Csv::missing_targets, {"error", "drop"},
+              "what happens to lines whose target has no value: an error, or they are left out; "
+              "with `missing: drop`, too");
 }
 
 template <class Config>

@@ -32,6 +32,7 @@ class PredictionTable {
   PredictionTable(const Spec& spec, const SampleForm& form, const InputFiles& inputs,
                   const Shape& output, int64_t top);
 
+  bool ranks_classes() const { return shown_ == Shown::classes; }
   // outputs: [samples, output].
   std::string text(std::span<const float> outputs) const;
   std::string csv(std::span<const float> outputs) const;   // the first line has the columns' names

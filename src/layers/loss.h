@@ -39,7 +39,8 @@ struct LossType : RegistryEntry {
   // If targets are made of class indices: the dimension of an output [N, ...] that holds the scores
   // of the classes.
   int (*class_dim)(const std::any& settings, const Shape& output) = nullptr;
-  // The outputs estimate the targets, which are numbers, so mae and r2 can be computed.
+  // The outputs estimate the targets, which are numbers, so mae, rmse, r2 and the like can be
+  // computed.
   bool estimates = false;
   OutputKind outputs = OutputKind::values;
   bool signs = false;  // labels are -1 and 1, not 0 and 1

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/count.h"
 #include "formats/json.h"
 
 namespace dpt {
@@ -85,12 +86,20 @@ std::optional<LrSuggestion> suggest_lr(const LrCurve& curve, std::string& proble
   const double drop = value(fall.begin) - value(fall.end);
   const int64_t length = fall.end - fall.begin;
   if (length < kShortest || drop < kLeast * std::abs(value(fall.begin))) {
-    problem = fmt::format(
-        "the loss does not fall at any learning rate from {} to {} (its average begins at {:.4g}, "
-        "and its least is {:.4g}): widen --from and --to, use more --steps, or check whether the "
-        "net can learn from this data",
-        lr_text(curve.lr.front()), lr_text(curve.lr.back()), curve.smooth.front(),
-        *std::ranges::min_element(curve.smooth));
+    const std::string longest =
+        fmt::format("the longest fall of its average is from {:.4g} to {:.4g}, in {}",
+                    value(fall.begin), value(fall.end), counted(length, "step"));
+    problem = curve.diverged
+                  ? fmt::format(
+                        "the loss falls too little, or in too few steps, before it diverges "
+                        "at a learning rate of {} ({}): use a --to of about that, with "
+                        "more --steps",
+                        lr_text(curve.lr.back()), longest)
+                  : fmt::format(
+                        "the loss does not fall at any learning rate from {} to {} ({}): "
+                        "widen --from and --to, use more --steps, or check whether the net "
+                        "can learn from this data",
+                        lr_text(curve.lr.front()), lr_text(curve.lr.back()), longest);
     return {};
   }
   const auto at = static_cast<size_t>(fall.begin + length / 3 + length / 6);

@@ -14,6 +14,7 @@
 #include "formats/json.h"
 #include "session/session.h"
 #include "spec/changes.h"
+#include "train/run_data.h"
 
 namespace dpt {
 namespace {
@@ -93,6 +94,22 @@ Manifest read_manifest(const std::string& folder) {
   return out;
 }
 
+// How the data differ from those that the first run with others was trained on; empty: they are the
+// same.
+std::string data_change_since(const std::string& folder, const Sweep& sweep) {
+  for (const SweepRun& r : sweep.runs) {
+    std::error_code error;
+    const std::string run = folder + "/" + r.point.name;
+    if (!r.facts.data || !fs::is_directory(run, error)) continue;
+    const std::optional<SampleForm> form = form_of_run(run);
+    if (!form || form->trained_on.empty()) continue;
+    const std::string change = data_change(form->trained_on.back(), *r.facts.data);
+    if (!change.empty())
+      return fmt::format("{} ({} was trained with the former data)", change, r.point.name);
+  }
+  return "";
+}
+
 }  // namespace
 
 void write_manifest(const Sweep& sweep, const SweepIdentity& identity) {
@@ -143,6 +160,8 @@ std::vector<std::string> sweep_changes(const std::string& folder, const Sweep& s
     out.push_back(fmt::format("{} of its {} not among the values now: {}{}", gone.size(),
                               counted(saved.runs.size(), "run is", "runs are"), gone[0],
                               gone.size() > 1 ? ", ..." : ""));
+  if (std::string change = data_change_since(folder, sweep); !change.empty())
+    out.push_back(std::move(change));
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "report/sweep_points.h"
+#include "train/run_data.h"
 #include "train/run_numbers.h"
 
 namespace dpt {
@@ -30,6 +31,7 @@ struct SweepFacts {
   int cores = 1;       // workers
   std::string mode = "single", precision = "fp32";
   int64_t devices = 1, batch_size = 1;
+  std::optional<DataRecord> data{};  // empty: it is not read from files
 };
 
 struct SweepRun {

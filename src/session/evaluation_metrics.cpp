@@ -14,7 +14,8 @@
 namespace dpt {
 namespace {
 
-constexpr size_t kPerColumn = 4;  // sums of each column of numbers: |y - t|, (y - t)^2, d, d^2
+// Sums of each column of numbers: |y - t|, (y - t)^2, d, d^2, |y - t| / |t| of the data's values.
+constexpr size_t kPerColumn = 5;
 
 // The elements in row-major order, as floats. `copy` keeps them where the view's are others.
 std::span<const float> plain_floats(const TensorView& v, std::vector<float>& copy) {
@@ -106,7 +107,7 @@ EvaluationMetrics::EvaluationMetrics(Settings settings)
       tops_(tops_in(settings_.names)),
       matrix_(has("confusion_matrix")),
       by_class_(settings_.classes > 0 && (matrix_ || any_by_class(settings_.names))),
-      numbers_(has("mae") || has("r2")),
+      numbers_(has("r2") || std::ranges::any_of(settings_.names, is_error_metric)),
       of_classes_(of_tops_ + tops_.size()),
       of_columns_(of_classes_) {
   const auto classes = static_cast<size_t>(settings_.classes);
@@ -199,6 +200,8 @@ void EvaluationMetrics::add_numbers(std::span<const float> output, std::span<con
                                     std::span<double> sums) const {
   const size_t columns = settings_.origin.size();
   const size_t samples = targets.size() / columns;
+  const bool relative = has("mape");
+  constexpr double kSmallest = std::numeric_limits<double>::epsilon();  // as scikit-learn's
   sums[0] += static_cast<double>(samples);
   for (size_t i = 0; i < targets.size(); ++i) {
     const size_t column = i % columns;
@@ -208,6 +211,10 @@ void EvaluationMetrics::add_numbers(std::span<const float> output, std::span<con
     of_column[1] += error * error;
     of_column[2] += d;
     of_column[3] += d * d;
+    if (!relative) continue;
+    const double zero = settings_.zeros.empty() ? 0 : settings_.zeros[column];
+    of_column[4] +=
+        std::abs(error) * unit(column) / std::max(std::abs(t * unit(column) + zero), kSmallest);
   }
 }
 
@@ -286,14 +293,23 @@ double EvaluationMetrics::by_name(std::string_view name, std::span<const double>
   return 0;
 }
 
-// scikit-learn's mean_absolute_error of the data's own values: the mean over the columns, each in
-// its units.
-double EvaluationMetrics::mae(std::span<const double> sums) const {
+// scikit-learn's mean_absolute_error, mean_squared_error, root_mean_squared_error and
+// mean_absolute_percentage_error of the data's own values: the mean over the columns, each in its
+// units.
+double EvaluationMetrics::error(std::string_view metric, std::span<const double> sums) const {
   const size_t columns = settings_.origin.size();
   double total = 0;
-  for (size_t c = 0; c < columns; ++c)
-    total +=
-        sums[of_columns_ + kPerColumn * c] * (settings_.units.empty() ? 1 : settings_.units[c]);
+  for (size_t c = 0; c < columns; ++c) {
+    const double* const of_column = &sums[of_columns_ + kPerColumn * c];
+    if (metric == "mae")
+      total += of_column[0] * unit(c);
+    else if (metric == "mse")
+      total += of_column[1] * unit(c) * unit(c);
+    else if (metric == "rmse")
+      total += std::sqrt(of_column[1] * sums[0]) * unit(c);
+    else
+      total += of_column[4];
+  }
   return total / (sums[0] * static_cast<double>(columns));
 }
 
@@ -328,8 +344,8 @@ std::vector<NamedValue> EvaluationMetrics::values(std::span<const double> sums, 
       out.push_back({name, by_name(name, sums, shards)});
     } else if (name == "perplexity") {
       out.push_back({name, std::exp(loss)});
-    } else if (name == "mae") {
-      out.push_back({name, mae(sums)});
+    } else if (is_error_metric(name)) {
+      out.push_back({name, error(name, sums)});
     } else if (name == "r2") {
       out.push_back({name, r2(sums)});
     }

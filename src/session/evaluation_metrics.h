@@ -39,9 +39,11 @@ class EvaluationMetrics {
     // Of other losses: the first target of the set, [elements of a sample]. Sums of squares are
     // taken around it, so that they do not cancel.
     std::vector<float> origin;
-    // Units of the data in one unit of the targets, [elements of a sample], in which `mae` is
+    // Units of the data in one unit of the targets, [elements of a sample], in which errors are
     // given. Empty: 1 for each.
     std::vector<double> units;
+    // The data's own value where a target is 0, likewise. Empty: 0 for each.
+    std::vector<double> zeros;
     // Of losses whose targets are 0 or 1: their labels. Of losses over classes, if `auc` is wanted:
     // the scores that are kept, one a target for two classes (that of class 1), else one for each
     // class against the others. Else no labels.
@@ -90,7 +92,8 @@ class EvaluationMetrics {
                           Shards shards) const;
   double auc(int64_t label, std::span<const double> sums, Shards shards) const;
   double by_name(std::string_view name, std::span<const double> sums, Shards shards) const;
-  double mae(std::span<const double> sums) const;
+  double unit(size_t column) const { return settings_.units.empty() ? 1 : settings_.units[column]; }
+  double error(std::string_view metric, std::span<const double> sums) const;
   double r2(std::span<const double> sums) const;
 
   Settings settings_;

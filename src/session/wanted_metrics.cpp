@@ -107,7 +107,7 @@ std::string misfit_of_auc(std::string_view metric, const RunSettings& settings,
 std::string misfit(const RunSettings& settings, const SessionData& data, std::string_view metric,
                    const EvaluationMetrics::Settings& found) {
   const std::string loss(settings.loss->name);
-  if (metric == "mae" || metric == "r2")
+  if (is_error_metric(metric) || metric == "r2")
     return settings.loss->estimates
                ? ""
                : fmt::format("{} is for losses that compare numbers, such as mse_loss, not for {}",
@@ -197,6 +197,18 @@ std::vector<double> units_of(const DataSpec& spec, const TensorDesc& target) {
   return out;
 }
 
+// The data's own value where a target is 0, for each element of a sample. Empty: 0 for each.
+std::vector<double> zeros_of(const DataSpec& spec, const TensorDesc& target) {
+  std::vector<float> out;
+  for (auto t = spec.target_transforms.rbegin(); t != spec.target_transforms.rend(); ++t) {
+    const auto undo = static_cast<const TargetTransformType*>(t->what)->undo;
+    if (undo == nullptr) continue;
+    out.resize(static_cast<size_t>(target.shape.elements()));
+    undo(t->settings, {target, reinterpret_cast<std::byte*>(out.data())});
+  }
+  return {out.begin(), out.end()};
+}
+
 }  // namespace
 
 std::string metric_of_best(const Spec& spec, const SessionData& data) {
@@ -258,6 +270,7 @@ EvaluationMetrics metrics_of(const RunSettings& settings, const SessionData& dat
   if (settings.loss->estimates) {
     out.origin = first_target(data);
     out.units = units_of(settings.spec.data, data.test_loader->target());
+    out.zeros = zeros_of(settings.spec.data, data.test_loader->target());
   }
   return EvaluationMetrics(std::move(out));
 }

@@ -17,7 +17,7 @@ constexpr Range kCount{.text = "must be between 1 and 2^31", .low = 1, .high = 2
 
 constexpr const char* kMetricPattern =
     "^(loss|top[1-9][0-9]*|(accuracy|precision|recall|f1|auc)([.].+)?|confusion_matrix|perplexity|"
-    "mae|r2)$";
+    "mae|mse|rmse|mape|r2)$";
 
 bool is_metric(std::string_view name) {
   return is_number_metric(name) || name == "confusion_matrix";
@@ -26,7 +26,7 @@ bool is_metric(std::string_view name) {
 // With the set or without: evaluations during training have one set.
 constexpr const char* kRankedPattern =
     "^((validation|test)[.])?(loss|top[1-9][0-9]*|(accuracy|precision|recall|f1|auc)([.].+)?|"
-    "perplexity|mae|r2)$";
+    "perplexity|mae|mse|rmse|mape|r2)$";
 
 // Whether weights can be chosen by the metric: it has one number.
 bool has_number(std::string_view name) {
@@ -34,8 +34,9 @@ bool has_number(std::string_view name) {
 }
 
 constexpr const char* kRankedNames =
-    "loss, accuracy, topK (such as top5), precision, recall, f1, auc, perplexity, mae or r2, also "
-    "with the evaluated set, as in validation.loss";
+    "loss, accuracy, topK (such as top5), precision, recall, f1, auc, perplexity, mae, mse, rmse, "
+    "mape or "
+    "r2, also with the evaluated set, as in validation.loss";
 
 // Reads a metric of the evaluations. "none": the text is kept.
 void read_ranked(std::string_view key, const Node& n, std::string& out, Diagnostics& d) {
@@ -53,7 +54,7 @@ void read_ranked(std::string_view key, const Node& n, std::string& out, Diagnost
 void unknown_metric(const Located<std::string>& name, Diagnostics& d) {
   d.unknown("metric", name, "",
             {"loss", "accuracy", "top5", "precision", "recall", "f1", "auc", "confusion_matrix",
-             "perplexity", "mae", "r2"});
+             "perplexity", "mae", "mse", "rmse", "mape", "r2"});
 }
 
 struct EvaluateKeys : EvaluateSpec {
@@ -88,8 +89,8 @@ struct EvaluateKeys : EvaluateSpec {
         .optional_section(
             "metrics",
             "metrics to compute in addition to the loss: accuracy, topK (such as top5), precision, "
-            "recall, f1, auc, confusion_matrix, perplexity, mae, r2; f1.cat: that of one class or "
-            "label; []: the accuracy, if targets are classes",
+            "recall, f1, auc, confusion_matrix, perplexity, mae, mse, rmse, mape, r2; f1.cat: "
+            "that of one class or label; []: the accuracy, if targets are classes",
             read_metrics,
             {.kind = "a list of metrics",
              .fallback = "[]",

@@ -1,8 +1,8 @@
 // The names of metrics in specs, options, messages and files. A metric is loss, accuracy, top5 (any
-// topK), precision, recall, f1, auc, perplexity, mae, r2, or confusion_matrix, which has no number.
-// That of one class or label has its name: f1.cat. A full name begins with the set: test.accuracy,
-// validation.loss, test.f1.cat. The training loss is `loss`, and that of a step `step.loss`.
-// `best.` before a name means its best value so far.
+// topK), precision, recall, f1, auc, perplexity, mae, mse, rmse, mape, r2, or confusion_matrix,
+// which has no number. That of one class or label has its name: f1.cat. A full name begins with the
+// set: test.accuracy, validation.loss, test.f1.cat. The training loss is `loss`, and that of a step
+// `step.loss`. `best.` before a name means its best value so far.
 #pragma once
 
 #include <array>
@@ -69,8 +69,18 @@ inline bool is_by_label(std::string_view metric) {
 }
 
 // The metrics with one number, besides topK and those of a class or label.
-inline constexpr std::array<std::string_view, 9> kNumberMetrics = {
-    "loss", "accuracy", "precision", "recall", "f1", "auc", "perplexity", "mae", "r2"};
+inline constexpr std::array<std::string_view, 12> kNumberMetrics = {
+    "loss",       "accuracy", "precision", "recall", "f1",   "auc",
+    "perplexity", "mae",      "mse",       "rmse",   "mape", "r2"};
+
+// Metrics of targets that are numbers: how far predictions are from them.
+inline constexpr std::array<std::string_view, 4> kErrorMetrics = {"mae", "mse", "rmse", "mape"};
+
+inline bool is_error_metric(std::string_view name) {
+  for (const std::string_view known : kErrorMetrics)
+    if (name == known) return true;
+  return false;
+}
 
 // Whether this is a metric with one number, without a set.
 inline bool is_number_metric(std::string_view name) {
@@ -100,11 +110,11 @@ inline std::string current_name(std::string_view name) {
   return is_number_metric(rest) ? before + std::string(rest) : std::string(name);
 }
 
-// Whether a smaller value of the metric is better: of loss, perplexity and mae. A larger one is of
-// all others. The name may be a full one.
+// Whether a smaller value of the metric is better: of loss, perplexity and kErrorMetrics. A larger
+// one is of all others. The name may be a full one.
 inline bool lower_is_better(std::string_view metric) {
   const std::string_view name = without_set(without_best(metric));
-  return name == "loss" || name == "perplexity" || name == "mae";
+  return name == "loss" || name == "perplexity" || is_error_metric(name);
 }
 
 // Whether the metric is a share of samples, shown in percent. The name may be a full one.

@@ -66,6 +66,18 @@ constexpr std::string_view kSampleWeights =
 constexpr std::string_view kExposure =
     "there is no offset of the output: divide the targets by the exposure, or take its logarithm "
     "as an input";
+constexpr std::string_view kRandomSplit =
+    "write `data: {validation: 0.2}`; the samples are those of random_split. Keras takes the last "
+    "ones instead: see \"Splits of your own\" in docs/data.md";
+constexpr std::string_view kOwnSplit =
+    "`validation: 0.2` draws at random; for another split write train.csv and val.csv yourself, "
+    "and "
+    "`data: {validation: {csv: {path: val.csv}}}`: see \"Splits of your own\" in docs/data.md";
+constexpr std::string_view kFolds =
+    "train once for each fold, on files that you split: `dptrain SPEC "
+    "data.dataset.csv.path=train1.csv data.validation.csv.path=val1.csv`; see \"Splits of your "
+    "own\" "
+    "in docs/data.md";
 constexpr Advice kAdvice[] = {
     {"classweight", kClassWeights},
     {"classweights", kClassWeights},
@@ -120,7 +132,22 @@ constexpr Advice kAdvice[] = {
     {"tensordataset", "save the arrays as .npy files and use the data set npy"},
     {"imagefolder", "use the data set image_folder"},
     {"flowfromdataframe", "use the data set image_table"},
-    {"traintestsplit", "write `data: {validation: 0.2}`; the samples are those of random_split"},
+    {"traintestsplit", kRandomSplit},
+    {"validationsplit", kRandomSplit},
+    {"shufflesplit", kRandomSplit},
+    {"stratify", kOwnSplit},
+    {"stratified", kOwnSplit},
+    {"stratifiedsplit", kOwnSplit},
+    {"stratifiedshufflesplit", kOwnSplit},
+    {"groupshufflesplit", kOwnSplit},
+    {"timeseriessplit", kOwnSplit},
+    {"predefinedsplit", kOwnSplit},
+    {"kfold", kFolds},
+    {"stratifiedkfold", kFolds},
+    {"groupkfold", kFolds},
+    {"stratifiedgroupkfold", kFolds},
+    {"crossvalscore", kFolds},
+    {"crossvalidation", kFolds},
     {"scaleddotproductattention", "use multihead_attention, which has the projections, too"},
     {"view", "use reshape or flatten"},
     {"squeeze", "use reshape or flatten"},

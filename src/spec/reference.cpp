@@ -338,6 +338,11 @@ constexpr MetricDoc kMetricDocs[] = {
     {"confusion_matrix", "a file: actual classes in rows, predicted ones in columns"},
     {"perplexity", "exponential of the mean cross entropy"},
     {"mae", "mean absolute error, in the units of the targets in the data"},
+    {"mse",
+     "mean squared error, in squared units of the targets in the data; the loss of this name is "
+     "mse_loss"},
+    {"rmse", "square root of the mean squared error of each target column, mean over the columns"},
+    {"mape", "mean absolute error relative to the target in the data: 0.05 is 5 %"},
     {"r2", "coefficient of determination, mean over the target columns"},
 };
 

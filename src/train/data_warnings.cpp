@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +11,7 @@
 #include "base/count.h"
 #include "base/image_shape.h"
 #include "data/tables.h"
+#include "train/scale_warnings.h"
 
 namespace dpt {
 namespace {
@@ -134,6 +136,7 @@ std::vector<std::string> data_warnings(const Session& session) {
   check_classes(data, out);
   check_gaps(session.settings.spec, data, out);
   check_channel_order(session.settings.spec, data.train.inputs.sample(), out);
+  for (std::string& text : scale_warnings(session)) out.push_back(std::move(text));
   return out;
 }
 

@@ -22,13 +22,6 @@ SetRecord record_of(const Dataset& set) {
   return {.samples = set.size(), .fingerprint = full_fingerprint(set)};
 }
 
-DataRecord record_of(const SessionData& data) {
-  DataRecord out{.training = record_of(data.train), .split = fingerprint_of_rows(data.train_rows)};
-  if (data.test && data.evaluated == EvaluatedSet::validation && data.train_rows.empty())
-    out.validation = record_of(*data.test);
-  return out;
-}
-
 // "it had 600 samples, and has 603 now"; empty: the samples are the same.
 std::string change(const SetRecord& before, const SetRecord& now) {
   if (before.samples != now.samples)
@@ -54,6 +47,20 @@ bool fits_anything(const SampleForm& form) {
 }
 
 }  // namespace
+
+DataRecord record_of(const SessionData& data) {
+  DataRecord out{.training = record_of(data.train), .split = fingerprint_of_rows(data.train_rows)};
+  if (data.test && data.evaluated == EvaluatedSet::validation && data.train_rows.empty())
+    out.validation = record_of(*data.test);
+  return out;
+}
+
+std::string data_change(const DataRecord& before, const DataRecord& now) {
+  if (const std::string changed = change(before.training, now.training); !changed.empty())
+    return "the training data: " + changed;
+  const std::string changed = validation_change(before, now);
+  return changed.empty() ? "" : "the validation set: " + changed;
+}
 
 std::optional<SampleForm> form_of_run(const std::string& path) {
   std::error_code error;

@@ -16,6 +16,11 @@ namespace dpt {
 // (early versions). Throws Error{data} if the file is damaged.
 std::optional<SampleForm> form_of_run(const std::string& path);
 
+// REQUIRES: data.train was read (Dataset::made).
+DataRecord record_of(const SessionData& data);
+// "the training data: it had 600 samples, and has 603 now"; empty: the samples are the same.
+std::string data_change(const DataRecord& before, const DataRecord& now);
+
 // Writes data.json, which survives a crash, as the weights that it belongs to do. resumed: that of
 // the run that is continued, whose records stay. Throws Error{failed}.
 void write_form(const std::string& folder, const SessionData& data,

@@ -23,6 +23,7 @@
 #include "train/evaluations.h"
 #include "train/noise_scale.h"
 #include "train/sample_order.h"
+#include "train/scale_warnings.h"
 #include "train/time_limit.h"
 
 namespace dpt {
@@ -477,9 +478,11 @@ class Worker : private StepLoop {
   [[noreturn]] void diverged(const StepResult& result, const StepInput& input) {
     const bool weightless = session_.model.divisor == Divisor::targets && result.weight == 0;
     const NonFiniteReport found = weightless ? all_weightless() : executor_->find_non_finite(input);
+    std::string remedy(found.remedy);
+    for (const std::string& scale : scale_warnings(session_)) remedy += "; " + scale;
     fail(Fault::diverged, "the loss is {} at epoch {}, step {}: {}. No weights are saved; {}",
          std::isnan(result.loss) ? "nan" : fmt::format("{}", result.loss), epoch_ + 1,
-         input.number + 1, found.where, found.remedy);
+         input.number + 1, found.where, remedy);
   }
 
   [[noreturn]] void overflows(const StepInput& input, double scale) const {

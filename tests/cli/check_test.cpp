@@ -145,6 +145,47 @@ TEST_CASE("check warns about class numbers of arrays without a sample") {
   CHECK(checked({0, 1, 1, 0}, "2").empty());
 }
 
+TEST_CASE("check and training name columns and targets of a size that nets learn badly from") {
+  const Folder folder;
+  std::string text = "area,rooms,price\n";
+  for (int i = 0; i < 20; ++i)
+    text += fmt::format("{},{},{}\n", 1000 + i * 70 % 900, i % 4, 200'000 + i * 7000 % 90'000);
+  folder.write("h.csv", text);
+  folder.write("t.yaml", R"(data: {dataset: {csv: h.csv}, batch_size: 5}
+model: [linear: 1]
+loss: mse_loss
+optimizer: {sgd: 0.1}
+epochs: 1
+cores: 1
+)");
+  const std::string area = "the column 'area' has a mean of 1350 ",
+                    scale = "write `standardize: true`",
+                    price = "the targets have a mean of 235000 ";
+  const std::string remedy = "write `target_transforms: [standardize: {mean: ";
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.begin() + 1, "t.yaml");
+    return dptrain(words, {}, folder.path()).err;
+  };
+  const std::string diverged = run({"train", "epochs=20"});
+  CHECK_MESSAGE(has(diverged, "No weights are saved; "), diverged);
+  CHECK(diverged.find(area) < diverged.rfind(area));  // also in the message
+  for (const std::string& text_of : {run({"check"}), diverged, run({"lr-find", "--from", "1"})}) {
+    CHECK_MESSAGE(has(text_of, area), text_of);
+    CHECK(has(text_of, scale));
+    CHECK(has(text_of, price));
+    CHECK(has(text_of, remedy));
+  }
+  const std::string scaled = run({"check", "data.dataset={csv: {path: h.csv, standardize: true}}",
+                                  "data.target_transforms=[standardize: {mean: 2e5, std: 5e4}]"});
+  CHECK_MESSAGE(!has(scaled, "deviation"), scaled);
+  CHECK(!has(run({"check", "model=[batch_norm1d, linear: 1]"}), scale));
+  folder.write("h.csv", "a,b,y\n0.001,20,1\n0.002,-50,0\n0.001,30,1\n");
+  CHECK(has(run({"check"}), "and 'b' of "));
+  // Categories are 0 and 1.
+  folder.write("h.csv", "a,b,y\nx,20,1\ny,-50,0\nx,30,1\n");
+  CHECK(!has(run({"check", "data.dataset={csv: {path: h.csv, categories: auto}}"}), "deviation"));
+}
+
 TEST_CASE("check warns about images with their channels last") {
   const Folder folder;
   folder.write("x.npy", npy("|u1", "(4, 8, 9, 3)", std::vector<uint8_t>(864, 7)));

@@ -36,7 +36,7 @@ TEST_CASE("explain knows the metrics, in any capitals and of one label") {
   for (const char* word : {"auc", "AUC", "auc.cat"})
     CHECK(has(dptrain({"explain", word}).out, "metric 'auc': area under the ROC curve"));
   for (const char* word : {"accuracy", "f1", "F1", "recall", "top5", "top3", "confusion_matrix",
-                           "perplexity", "mae", "r2"})
+                           "perplexity", "mae", "mse", "rmse", "mape", "r2"})
     CHECK_MESSAGE(has(dptrain({"explain", word}).out, "metric '"), word);
   const std::string precision = dptrain({"explain", "precision"}).out;  // a key, too
   CHECK(has(precision, "metric 'precision'"));

@@ -1,5 +1,9 @@
 // dptrain export of trained weights.
+#include <filesystem>
 #include <string>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "cli/trained_table.h"
 #include "data/readers/npy.h"
@@ -9,6 +13,8 @@
 #include "formats/torch_file.h"
 
 namespace dpt {
+
+namespace fs = std::filesystem;
 
 TEST_CASE("outputs of predict are those of the weights, in every format") {
   const Folder folder;
@@ -39,11 +45,24 @@ TEST_CASE("outputs of predict are those of the weights, in every format") {
 TEST_CASE("export chooses the format by the name of the file") {
   const Folder folder;
   train(folder);
-  for (const char* output : {"m.onnx", "m.pt", "m.py"}) {
+  for (const auto& [output, what] : {std::pair("m.onnx", "an ONNX model with the trained weights"),
+                                     {"M.ONNX", "an ONNX model with the trained weights"},
+                                     {"m.pt", "a state_dict of the trained weights"},
+                                     {"m.safetensors", "the trained weights"},
+                                     {"m.py", "a PyTorch program, which draws initial weights"}}) {
     const Finished f = dptrain({"export", "t", "-o", output}, {}, folder.path());
     CHECK_MESSAGE(f.code == 0, f.err);
-    CHECK_MESSAGE(has(f.err, "wrote " + std::string(output) + "\n"), f.err);
+    CHECK_MESSAGE(has(f.err, fmt::format("wrote {}: {}\n", output, what)), f.err);
   }
+  for (const char* output : {"m.h5", "m.onxx", "m"}) {
+    const Finished f = dptrain({"export", "t", "-o", output}, {}, folder.path());
+    CHECK(f.code == 2);
+    CHECK_MESSAGE(has(f.err, fmt::format("export -o {}: ", output)), f.err);
+    CHECK_MESSAGE(has(f.err, ".onnx, .pt, .pth and .safetensors for trained weights"), f.err);
+    CHECK(!fs::exists(folder.file(output)));
+  }
+  CHECK(dptrain({"predict", "t", "train.csv", "--weights", "m.safetensors"}, {}, folder.path())
+            .code == 0);
   CHECK(has(read_file(folder.file("m.onnx")), "0/Gemm"));
   const std::string facts = onnx_text(read_file(folder.file("m.onnx")));
   CHECK_MESSAGE(has(facts, R"(metadata names = {0: "down", 1: "up"})"), facts);
@@ -59,7 +78,7 @@ TEST_CASE("export chooses the format by the name of the file") {
   CHECK(has(nowhere.err, "export --to pt writes a file: name it with -o FILE"));
   const Finished weights = dptrain({"export", "t", "--weights", "best"}, {}, folder.path());
   CHECK(weights.code == 2);
-  CHECK(has(weights.err, "--weights is for --to onnx and --to pt"));
+  CHECK(has(weights.err, "--weights is for --to onnx, pt and safetensors"));
   const Finished best =
       dptrain({"export", "t", "--weights", "best", "-o", "m.pt"}, {}, folder.path());
   CHECK(best.code == 4);

@@ -75,6 +75,27 @@ TEST_CASE("init: tables of training, validation and test samples") {
   CHECK(has(classes, "evaluate: true "));
 }
 
+TEST_CASE("init: arrays of a validation set") {
+  const Folder folder;
+  const auto write = [&](const std::string& word, size_t n) {
+    folder.write("a/x_" + word + ".npy",
+                 npy("<f4", fmt::format("({}, 2)", n), std::vector<float>(2 * n, 0.5F)));
+    folder.write("a/y_" + word + ".npy",
+                 npy("<f4", fmt::format("({},)", n), std::vector<float>(n, 0.5F)));
+  };
+  write("train", 30);
+  write("val", 5);
+  for (const bool tested : {false, true}) {
+    CAPTURE(tested);
+    if (tested) write("test", 5);
+    const std::string spec = trained(folder, "a");
+    CHECK_MESSAGE(has(spec, "    npy:\n      inputs: a/x_val.npy\n      targets: a/y_val.npy\n"),
+                  spec);
+    CHECK(has(spec, "early_stop: "));
+    CHECK(has(spec, "test_inputs: a/x_test.npy") == tested);
+  }
+}
+
 TEST_CASE("init: arrays of images, of tokens, and with a test set") {
   const Folder folder;
   folder.write("i/x.npy", npy("|u1", "(6, 3, 16, 16)", std::vector<uint8_t>(6 * 768, 7)));

@@ -82,6 +82,10 @@ cores: 1
                     "categories that the model was trained with, so it counts as none of them\n"),
                 odd.err);
   CHECK(has(odd.err, "row 2: 'Red'"));
+  folder.write("gaps.csv", "size,colour\n1003,\n1003,red\n,NA\n");
+  CHECK(has(predict(folder, {"t", "gaps.csv"}).err,
+            "dptrain: note: gaps.csv: 2 fields without a value in columns of categories, so they "
+            "count as none of them\n"));
   // The statistics come from the same rows when the spec's data is read again.
   std::filesystem::rename(folder.file("runs/t/1/data.json"), folder.file("kept.json"));
   CHECK(predict(folder, {"t", "new.csv", "--csv"}).out ==
@@ -149,8 +153,8 @@ TEST_CASE("predict, export, report and data refuse to write over what they read"
   refused({"predict", "t", "new.csv", "-o", "./new.csv"}, "new.csv");
   refused({"predict", "t", "new.csv", "-o", "train.csv"}, "train.csv");
   refused({"predict", "t", "new.csv", "-o", "runs/t/1/data.json"}, "runs/t/1/data.json");
-  refused({"export", "t.yaml", "-o", "t.yaml"}, "t.yaml");
-  refused({"export", "t.yaml", "-o", "train.csv"}, "train.csv");
+  refused({"export", "t.yaml", "--to", "torch", "-o", "t.yaml"}, "t.yaml");
+  refused({"export", "t.yaml", "--to", "torch", "-o", "train.csv"}, "train.csv");
   refused({"report", "t", "-o", "runs/t/1/metrics.jsonl"}, "runs/t/1/metrics.jsonl");
   refused({"report", "t", "--svg", "runs/t/1/metrics.jsonl"}, "runs/t/1/metrics.jsonl");
   refused({"data", "t.yaml", "--sheet", "train.csv"}, "train.csv");

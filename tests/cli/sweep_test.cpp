@@ -79,6 +79,35 @@ TEST_CASE("sweep trains every combination, and the same command keeps what is fi
   CHECK(table.out.starts_with("run            data.batch_size"));
 }
 
+TEST_CASE("a sweep whose data file has changed is another sweep") {
+  const Sweeps s(R"(name: t
+data: {dataset: {csv: {path: t.csv, test_path: test.csv}}, batch_size: 4}
+model: [{linear: 1}]
+loss: mse_loss
+optimizer: {sgd: 0.05}
+epochs: 1
+)");
+  s.folder.write("t.csv", "a,b\n1,2\n2,3\n3,4\n4,5\n");
+  s.folder.write("test.csv", "a,b\n1,2\n");
+  CHECK(has(s.run({"optimizer.lr=0.1,0.01"}).err, "beginning sweep sweeps/t/1: 2 runs"));
+  s.folder.write("test.csv", "a,b\n1,3\n");  // no run depends on it
+  CHECK(has(s.run({"optimizer.lr=0.1,0.01"}).err, "continuing sweep sweeps/t/1: 2 runs, 0 to"));
+  s.folder.write("t.csv", "a,b\n1,2\n2,3\n3,4\n4,6\n");
+  const Finished changed = s.run({"optimizer.lr=0.1,0.01,0.001"});
+  CHECK_MESSAGE(has(changed.err,
+                    "sweeps/t/1 holds another sweep; what differs now:\n  the training data: it "
+                    "has 4 samples "
+                    "as before, but with other values or in another order (lr=0.1 was trained with "
+                    "the former "
+                    "data)\n"),
+                changed.err);
+  CHECK(has(changed.err, "beginning sweep sweeps/t/2: 3 runs, 3 to train"));
+  s.folder.write("t.csv", "a,b\n1,2\n2,3\n3,4\n4,6\n5,7\n");
+  const Finished refused = s.run({"optimizer.lr=0.1,0.01,0.001", "--out=sweeps/t/2"});
+  CHECK(refused.code == 2);
+  CHECK(has(refused.err, "  the training data: it had 4 samples, and has 5 now"));
+}
+
 TEST_CASE("sweep refuses another sweep's directory, a run's, and a wrong command line") {
   const Sweeps s;
   CHECK(s.run({"data.batch_size=12,24", "epochs=1", "--out=d"}).code == 0);

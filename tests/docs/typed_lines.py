@@ -70,7 +70,7 @@ CASES = [
     ("B2", "table ms,y '{1700000000000+i*1000},{i%2}'; init; small t.yaml 2>/dev/null; dptrain data t.yaml", 0, "Epoch [1/1]"),
     ("B3", "table x,y '{1e6+i*1e-3:.4f},{i*0.5}'; init", 0, "standardize"),
     ("B4", "table x,y '{i},{1234500.0+i}'; init; small t.yaml; dptrain predict t t.csv -o p.csv; cat p.csv", 0, "!e+06"),
-    ("B5", "{ echo x,y; rows '{i},{i%2}'; echo 5,NA; } > t.csv; init; dptrain t.yaml", 2, "t.csv:62:3: ", "'NA'", "--missing drop"),
+    ("B5", "{ echo x,y; rows '{i},{i%2}'; echo 5,NA; } > t.csv; init; dptrain t.yaml", 2, "t.csv:62:3: ", "'NA'", "--missing-targets drop"),
     ("B6", "{ echo 0,1,2,target; rows '{i*.5},{i*i%7*.1},{i%3*.5},{i%2}'; } > t.csv; init", 0, "header"),
     ("B7", "{ echo 'a;b;y'; rows '{i},5;{i*3%7},25;{i%2}'; } > t.csv; init", 0, 'decimal: ","'),
     ("B7 a stray text", "{ echo a,y; rows '{i}.5,{i%2}'; echo oops,1; } > t.csv; init; small t.yaml", 2, "oops", "line 62"),

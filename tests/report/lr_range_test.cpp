@@ -73,6 +73,12 @@ TEST_CASE("curves without a fall have no suggestion") {
   CHECK(problem_of(curve_of([](int i, double) {
           return 2.3 + 0.02 * std::sin(i * i);
         })).starts_with("the loss does not fall at any learning rate from 1e-07 to 10"));
+  const std::string brief = problem_of(curve_of([](int i, double) {
+    return i < 40 ? 2 + 0.01 * (i % 2) : i < 43 ? 1.0 : 1e6;
+  }));
+  CHECK_MESSAGE(
+      brief.starts_with("the loss falls too little, or in too few steps, before it diverges at"),
+      brief);
   const LrCurve up = curve_of([](int i, double) { return 2.3 + 0.5 * i * i; });
   CHECK(up.size() == 8);
   CHECK(

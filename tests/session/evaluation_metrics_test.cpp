@@ -181,6 +181,23 @@ TEST_CASE("mae and r2 are scikit-learn's, with targets far from 0, too") {
   }
 }
 
+TEST_CASE("mse, rmse and mape are scikit-learn's, in the units of the data") {
+  // In the data: targets 10, 1000; 30, 4000. Predictions 20, 1000; 30, 3000.
+  std::vector<float> targets = {0, 0, 2, 3}, outputs = {1, 0, 2, 2};
+  const EvaluationMetrics metrics({.names = {"mae", "mse", "rmse", "mape"},
+                                   .origin = {0, 0},
+                                   .units = {10, 1000},
+                                   .zeros = {10, 1000}});
+  std::vector<double> sums(metrics.size());
+  metrics.add(view(DType::f32, {2, 2}, outputs), view(DType::f32, {2, 2}, targets), sums);
+  const auto values = metrics.values(sums, 0);
+  CHECK(value(values, "mae") == (5.0 + 500) / 2);
+  CHECK(value(values, "mse") == (50.0 + 500'000) / 2);
+  CHECK(value(values, "rmse") ==
+        doctest::Approx((std::sqrt(50.0) + std::sqrt(500'000.0)) / 2).epsilon(1e-14));
+  CHECK(value(values, "mape") == (0.5 + 0.125) / 2);
+}
+
 TEST_CASE("mae is in the units of the data, each column's by its own standard deviation") {
   std::vector<float> targets = {0, 1, -1, 1}, outputs = {0.5, 1, -1, 3};
   const EvaluationMetrics metrics({.names = {"mae", "r2"}, .origin = {0, 1}, .units = {1000, 3}});
@@ -197,12 +214,15 @@ TEST_CASE("a run gives the mae of standardized targets in the units of the file"
   constexpr int kRows = 12;
   constexpr double kPrice = 7000, kRate = 0.25;
   std::string text = "a,price,rate\n";
-  double prices = 0, rates = 0;
+  double prices = 0, rates = 0, squares = 0, rate_squares = 0, relative = 0;
   for (int i = 0; i < kRows; ++i) {
     const int price = 5000 + 200 * (i * 7 % kRows), rate = 10 + i * 5 % kRows;
     text += fmt::format("{},{},0.{}\n", i, price, rate);
     prices += std::abs(price - kPrice) / kRows;
     rates += std::abs(rate / 100.0 - kRate) / kRows;
+    squares += (price - kPrice) * (price - kPrice) / kRows;
+    rate_squares += (rate / 100.0 - kRate) * (rate / 100.0 - kRate) / kRows;
+    relative += (std::abs(price - kPrice) / price + std::abs(rate - 100 * kRate) / rate) / kRows;
   }
   folder.write("rows.csv", text);
   const std::string spec = fmt::format(R"(
@@ -216,7 +236,7 @@ loss: l1_loss
 optimizer: {{sgd: 0.1}}
 epochs: 1
 cores: 1
-evaluate: {{metrics: [mae]}}
+evaluate: {{metrics: [mae, rmse, mape]}}
 )",
                                        folder.path());
   const Ran ran = run_spec(spec);
@@ -228,6 +248,9 @@ evaluate: {{metrics: [mae]}}
   };
   // Targets are rounded to float32 after the division, 2^-24 relative.
   CHECK(number("test.mae") == doctest::Approx((prices + rates) / 2).epsilon(1e-6));
+  CHECK(number("test.rmse") ==
+        doctest::Approx((std::sqrt(squares) + std::sqrt(rate_squares)) / 2).epsilon(1e-6));
+  CHECK(number("test.mape") == doctest::Approx(relative / 2).epsilon(1e-6));
   CHECK(number("test.loss") == doctest::Approx((prices / 1500 + rates / 0.03) / 2).epsilon(1e-6));
 }
 

@@ -66,7 +66,8 @@ TEST_CASE("save.best, early_stop and minutes") {
   const auto error = [](const std::string& text) { return Read(with_rest(text)).d.render(); };
   CHECK(has(error("save: {best: confusion_matrix}\n"),
             "'best' must be a metric with one number: loss, accuracy, topK (such as top5), "
-            "precision, recall, f1, auc, perplexity, mae or r2, also with the evaluated set, as in "
+            "precision, recall, f1, auc, perplexity, mae, mse, rmse, mape or r2, also with the "
+            "evaluated set, as in "
             "validation.loss\n"));
   CHECK(has(error("early_stop: {patience: 3, metric: val_loss}\n"),
             "in validation.loss; did you mean 'validation.loss'?"));
@@ -97,7 +98,8 @@ TEST_CASE("names of version 0.1.0 have current ones") {
 }
 
 TEST_CASE("metric names: direction, set and K") {
-  for (const char* name : {"loss", "perplexity", "mae", "validation.loss", "test.mae"})
+  for (const char* name :
+       {"loss", "perplexity", "mae", "mse", "validation.loss", "test.rmse", "mape"})
     CHECK(lower_is_better(name));
   for (const char* name : {"accuracy", "top5", "f1", "r2", "validation.f1", "train.accuracy"})
     CHECK(!lower_is_better(name));

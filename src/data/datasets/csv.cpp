@@ -181,6 +181,11 @@ Table input_columns(const std::any& settings, const TableColumns& columns, const
   CsvTable table = read_csv(path, format);
   const EncodedInputs encoded = encode(table, format.columns, columns.encodings);
   note_unknown(encoded, path, notes);
+  if (encoded.no_category > 0)
+    notes.push_back(fmt::format(
+        "{}: {} without a value in columns of categories, so {}", path,
+        counted(encoded.no_category, "field"),
+        encoded.no_category == 1 ? "it counts as none of them" : "they count as none of them"));
   if (!head.doubt.empty())  // names that the training file has are found
     notes.push_back(head.doubt + (columns.header
                                       ? "; if it names the columns, take the training file's names"
@@ -219,7 +224,9 @@ bool begins_with_separator(const std::string& path) {
 // writes.
 std::string torch(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
-  if (c.depends_on_training() || c.missing != "error" || c.decimal != ".") return "";
+  if (c.depends_on_training() || c.missing != "error" || c.missing_targets != "error" ||
+      c.decimal != ".")
+    return "";
   const std::string& path = path_of(c, query.split);
   std::optional<Dataset> own;
   const auto [table, columns, names] = read_csv_file(

@@ -29,8 +29,9 @@ struct ImageTable : Csv, ImageReading {
       "dataset: {image_table: {path: labels.csv, image: file, targets: [cat, dog], resize: [32, "
       "32]}}\n"
       "dataset: {image_table: {path: train.csv, test_path: test.csv, folder: train, test_folder: "
-      "test,\n    targets: sex, class_names: [f, m], missing: drop, delimiter: \";\", decimal: "
-      "\",\", header: yes,\n    exif: true, on_error: skip, resize: 64, crop: 64}}"};
+      "test,\n    targets: sex, class_names: [f, m], missing_targets: drop, missing: drop,\n    "
+      "delimiter: \";\", decimal: \",\", header: yes,\n    exif: true, on_error: skip, resize: 64, "
+      "crop: 64}}"};
 
   std::string image = "0", folder, test_folder, ending;
   static KeyTable<ImageTable> keys() {

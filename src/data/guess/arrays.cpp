@@ -97,6 +97,27 @@ void add(DataGuess& g, const std::string& folder, const Pair& train, const Pair&
   g.settings.push_back({"test_" + to, path(test.targets), "and their targets", true});
 }
 
+// The validation set, and arrays that no set has, for the notes of an `npy` data set.
+void add_validation(DataGuess& g, const std::string& folder, const std::vector<std::string>& files,
+                    std::vector<std::string> used) {
+  const auto path = [&](const std::string& file) { return (fs::path(folder) / file).string(); };
+  for (const char* word : {"val", "valid", "validation"}) {
+    const Pair pair = npy_pair(files, word);
+    if (!g.validation.empty() || !pair.complete()) continue;
+    g.validation = path(pair.inputs);
+    g.validation_targets = path(pair.targets);
+    used.insert(used.end(), {pair.inputs, pair.targets});
+  }
+  std::vector<std::string> others;
+  for (const std::string& file : files)
+    if (is_npy(file) && std::ranges::find(used, file) == used.end()) others.push_back(file);
+  if (!others.empty())
+    g.notes.push_back(
+        fmt::format("not used: {}; a set is a pair of arrays such as x_val.npy and "
+                    "y_val.npy, or x_test.npy and y_test.npy",
+                    fmt::join(others, ", ")));
+}
+
 std::string name_of_folder(const std::string& folder) {
   const fs::path path = fs::absolute(folder).lexically_normal();
   return (path.has_filename() ? path : path.parent_path()).filename().string();
@@ -127,7 +148,6 @@ DataGuess guess_arrays(const std::string& path) {
   g.name = name_of_folder(folder);
   Pair train = npy_pair(files, "train"), test = npy_pair(files, "test");
   if (!train.complete()) train = npy_pair(files, "");
-  if (!test.complete()) test = npy_pair(files, "val");
   if (train.complete()) {
     g.type = "npy";
     add(g, folder, train, test, "inputs", "targets");
@@ -150,6 +170,9 @@ DataGuess guess_arrays(const std::string& path) {
   g.notes.push_back(fmt::format("{}: inputs in {}, targets in {}{}", folder, train.inputs,
                                 train.targets, g.settings.size() > 2 ? ", and a test set" : ""));
   if (g.type != "npy") return g;
+  std::vector<std::string> used = {train.inputs, train.targets};
+  if (test.complete()) used.insert(used.end(), {test.inputs, test.targets});
+  if (is_folder) add_validation(g, folder, files, used);
   const TensorDesc inputs = npy_desc(g.settings[0].value);
   // The rows of gray images are no channels.
   g.standardizes = inputs.dtype == DType::f32 && !like_gray_image(inputs.shape.tail(1));

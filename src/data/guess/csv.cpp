@@ -34,24 +34,34 @@ bool counts_from_zero(const std::vector<std::string>& classes) {
 
 enum class Task { classification, regression };
 
+// Which options leave out the lines without a target, and how many lines each of them does.
+std::string advice_on_missing(const ScannedColumns& t, const std::string& path,
+                              const CsvFormat& format) {
+  const LackingLines lines = count_lacking(t, path, format);
+  if (lines.all == lines.targets) return "leave such lines out with --missing-targets drop";
+  return fmt::format(
+      "leave such lines out with --missing-targets drop ({} of {}), or all that lack a value with "
+      "--missing drop ({})",
+      lines.targets, counted(t.rows, "line"), lines.all);
+}
+
 // Throws Error{data} if the column cannot be predicted.
 void check_target(const ScannedColumns& t, const ColumnProfile& target, const std::string& path,
-                  bool drops) {
+                  const CsvFormat& format) {
   const auto other = "or choose another column with --target";
   if (target.kind() == Kind::empty)
     fail(Fault::data,
          "{}: the target column '{}' has no value in any line; choose another column "
          "with --target",
          path, target.name());
-  if (target.missing() > 0 && !drops)
-    fail(Fault::data,
-         "{}:{}:{}: the target column '{}' {} on this line{}; leave such lines out with --missing "
-         "drop{}, {}",
-         path, target.missing_line(), target.missing_column(), target.name(),
+  if (target.missing() > 0)
+    fail(Fault::data, "{}:{}:{}: the target column '{}' {} on this line{}; {}{}, {}", path,
+         target.missing_line(), target.missing_column(), target.name(),
          target.missing_text().empty()
              ? "is empty"
              : fmt::format("has '{}', which stands for a missing value,", target.missing_text()),
          target.missing() > 1 ? " and on " + counted(target.missing() - 1, "other") : "",
+         advice_on_missing(t, path, format),
          target.missing_text().empty() ? "" : ", treat this text as a class with --missing class",
          other);
   if (target.kind() == Kind::broken)
@@ -139,6 +149,41 @@ std::string set_beside(DataGuess& g, const std::string& path, std::string_view s
   return "";
 }
 
+// The input columns in another file, by their names if both files have a header, else by their
+// numbers; none if these differ.
+std::vector<size_t> inputs_in(const CsvHead& head, const ScannedColumns& t) {
+  std::vector<size_t> out;
+  const std::vector<std::string> reasons = reasons_left_out(t);
+  for (size_t i = 0; i < reasons.size(); ++i) {
+    if (t.is_target(i) || !reasons[i].empty()) continue;
+    const auto at = std::ranges::find(head.names, t.head.names[i]) - head.names.begin();
+    if (t.head.header && head.header && at < std::ssize(head.names))
+      out.push_back(static_cast<size_t>(at));
+    else if (!t.head.header && !head.header && head.columns() == t.head.columns())
+      out.push_back(i);
+  }
+  return out;
+}
+
+// The first file beside the training file in which an input lacks a value; empty: none. It need not
+// be usable as a set: files without targets are for predictions.
+std::string gaps_beside(const std::string& path, const CsvFormat& format, const ScannedColumns& t) {
+  for (const char* word : {"test", "val", "valid", "validation"}) {
+    const std::string file = file_beside(path, word);
+    if (file.empty()) continue;
+    const CsvHead head = read_csv_head(file, format);
+    const std::vector<size_t> inputs = inputs_in(head, t);
+    bool found = false;
+    if (head.other_delimiter == '\0')
+      scan_csv(file, format, [&](const CsvLine& line) {
+        found = !line.header && lacks_csv_value(line.fields, inputs);
+        return !found;
+      });
+    if (found) return file;
+  }
+  return "";
+}
+
 std::string names_of(const CsvHead& head, std::span<const size_t> columns) {
   std::vector<std::string> out;
   for (const size_t i : columns) out.push_back("'" + one_line(head.names[i]) + "'");
@@ -154,7 +199,7 @@ bool has_label_words(const ColumnProfile& column) {
 }
 
 void add_several_targets(DataGuess& g, const ScannedColumns& t, const std::string& path,
-                         bool drops) {
+                         const CsvFormat& format) {
   std::vector<std::string> references;
   // Words for labels are read only if all targets are labels.
   const bool labels = std::ranges::all_of(t.targets, [&](size_t i) {
@@ -162,7 +207,7 @@ void add_several_targets(DataGuess& g, const ScannedColumns& t, const std::strin
     return has_label_words(c) || (c.kind() == Kind::numbers && c.whole() && c.different() <= 2);
   });
   for (const size_t i : t.targets) {
-    check_target(t, t.profiles[i], path, drops);
+    check_target(t, t.profiles[i], path, format);
     if (t.profiles[i].kind() != Kind::numbers && !labels)
       fail(Fault::data,
            "{}: the target column '{}' holds texts, such as {}; several targets must be columns of "
@@ -174,10 +219,22 @@ void add_several_targets(DataGuess& g, const ScannedColumns& t, const std::strin
   g.notes.push_back(fmt::format("targets: columns {}", names_of(t.head, t.targets)));
 }
 
-void add_target(DataGuess& g, const ScannedColumns& t, const std::string& path, bool drops) {
-  if (t.targets.size() > 1) return add_several_targets(g, t, path, drops);
+// Tables of images as pixels often have the class in front.
+void note_first_target(DataGuess& g, const ScannedColumns& t, const GuessQuery& query) {
+  std::string name = t.head.names[0];
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  if (query.target.empty() && (name == "label" || name == "target" || name == "class"))
+    g.notes.push_back(
+        fmt::format("the target is the last column; if it is the first, use --target {0}",
+                    t.head.reference(0)));
+}
+
+void add_target(DataGuess& g, const ScannedColumns& t, const std::string& path,
+                const CsvFormat& format) {
+  if (t.targets.size() > 1) return add_several_targets(g, t, path, format);
   const ColumnProfile& column = t.profiles[t.targets[0]];
-  check_target(t, column, path, drops);
+  check_target(t, column, path, format);
   g.settings.push_back(
       {"targets", yaml_scalar(t.head.reference(t.targets[0])), "the column to predict"});
   if (task_of(t, path) == Task::regression) {
@@ -206,7 +263,26 @@ void add_target(DataGuess& g, const ScannedColumns& t, const std::string& path, 
   }
 }
 
-void add_inputs(DataGuess& g, const ScannedColumns& t, const std::string& path, bool drops) {
+// What inputs without a value become: the column's mean if a file has such, or by the query.
+void add_missing(DataGuess& g, const ScannedColumns& t, const GuessQuery& query,
+                 const CsvFormat& format, size_t missing) {
+  if (missing > 0) g.notes.push_back(fmt::format("{} missing", counted(missing, "value")));
+  if (query.drops_missing) {
+    g.settings.push_back({"missing", "drop", "lines with an empty field are left out"});
+    return;
+  }
+  const std::string other =
+      missing > 0 || query.fills_missing ? "" : gaps_beside(query.path, format, t);
+  if (missing == 0 && !query.fills_missing && other.empty()) return;
+  g.settings.push_back({"missing", "mean", "empty fields count as the column's mean"});
+  if (!other.empty())
+    g.notes.push_back(
+        fmt::format("{} has fields without a value, which count as the column's mean", other));
+}
+
+void add_inputs(DataGuess& g, const ScannedColumns& t, const GuessQuery& query,
+                const CsvFormat& format) {
+  const std::string& path = query.path;
   std::vector<std::string> excluded, categories, left_out;
   size_t numbers = 0, missing = 0;
   const std::vector<std::string> reasons = reasons_left_out(t);
@@ -233,15 +309,11 @@ void add_inputs(DataGuess& g, const ScannedColumns& t, const std::string& path, 
     g.settings.push_back({"exclude", yaml_list(excluded), "columns that are no inputs"});
   if (!categories.empty())
     g.settings.push_back({"categories", yaml_list(categories), "one input per different text"});
-  if (drops)
-    g.settings.push_back({"missing", "drop", "lines with an empty field are left out"});
-  else if (missing > 0)
-    g.settings.push_back({"missing", "mean", "empty fields count as the column's mean"});
-  if (numbers > 0)
-    g.settings.push_back({"standardize", "true", "numbers become (x - mean) / std, about -1..1"});
   g.notes.push_back(fmt::format("inputs: {} of numbers, {} of texts", counted(numbers, "column"),
                                 categories.size()));
-  if (missing > 0) g.notes.push_back(fmt::format("{} missing", counted(missing, "value")));
+  add_missing(g, t, query, format, missing);
+  if (numbers > 0)
+    g.settings.push_back({"standardize", "true", "numbers become (x - mean) / std, about -1..1"});
   if (t.dropped > 0)
     g.notes.push_back(fmt::format("{} with missing values left out", counted(t.dropped, "line")));
 }
@@ -355,13 +427,18 @@ DataGuess guess_csv(const GuessQuery& query) {
       g.notes.push_back("warning: " + thousands_warning(c.name(), c.thousands()));
   const std::optional<ImageColumn> images = images_of(t, format, path);
   if (images && t.is_target(images->column)) return guess_other_target(query, t, *images);
-  add_target(g, t, path, query.drops_missing);
+  note_first_target(g, t, query);
+  add_target(g, t, path, format);
+  if (query.drops_missing_targets)
+    g.settings.push_back({"missing_targets", "drop", "lines without a target are left out"});
   if (!images) {
-    add_inputs(g, t, path, query.drops_missing);
+    add_inputs(g, t, query, format);
   } else {
     g.type = "image_table";
     g.standardizes = false;
     add_images(g, t, *images, format, path);
+    if (query.drops_missing)
+      g.settings.push_back({"missing", "drop", "lines without a name or target are left out"});
   }
   add_format(g, format);
   return g;

@@ -160,16 +160,21 @@ std::string why_left_out(const ScannedColumns& t, const ColumnProfile& c, bool r
                      c.first_word());
 }
 
+std::vector<size_t> used_columns(const ScannedColumns& t) {
+  const std::vector<std::string> reasons = reasons_left_out(t);
+  std::vector<size_t> out;
+  for (size_t i = 0; i < reasons.size(); ++i)
+    if (reasons[i].empty()) out.push_back(i);
+  return out;
+}
+
 // Profiles the lines that training keeps: those with a value in each column that is used. Which
 // columns these are depends on the lines.
 void drop_lines(ScannedColumns& t, const std::string& path, const CsvFormat& format) {
   constexpr int kPasses = 4;
   std::vector<size_t> needed;
   for (int pass = 0; pass < kPasses; ++pass) {
-    const std::vector<std::string> reasons = reasons_left_out(t);
-    std::vector<size_t> used;
-    for (size_t i = 0; i < reasons.size(); ++i)
-      if (reasons[i].empty()) used.push_back(i);
+    std::vector<size_t> used = used_columns(t);
     if (used == needed) return;
     needed = std::move(used);
     profile(t, path, format, needed);
@@ -207,6 +212,19 @@ std::vector<std::string> reasons_left_out(const ScannedColumns& t) {
   return out;
 }
 
+LackingLines count_lacking(const ScannedColumns& t, const std::string& path,
+                           const CsvFormat& format) {
+  const std::vector<size_t> used = used_columns(t);
+  LackingLines out;
+  scan_csv(path, format, [&](const CsvLine& line) {
+    if (line.header) return true;
+    if (lacks_csv_value(line.fields, t.targets)) ++out.targets;
+    if (lacks_csv_value(line.fields, used)) ++out.all;
+    return true;
+  });
+  return out;
+}
+
 void check_input(const ScannedColumns& t, size_t column, const std::string& path) {
   const ColumnProfile& c = t.profiles[column];
   if (c.kind() != Kind::broken || t.is_category(column)) return;
@@ -235,8 +253,11 @@ ScannedColumns scan_columns(const std::string& path, const CsvFormat& format,
   if (t.rows < 2)
     fail(Fault::data, "{} has {}; training needs at least 2", path, counted(t.rows, "sample"));
   // A target without any value is told as such.
-  if (query.drops_missing && t.profiles[t.targets[0]].kind() != Kind::empty)
+  if (t.profiles[t.targets[0]].kind() == Kind::empty) return t;
+  if (query.drops_missing)
     drop_lines(t, path, format);
+  else if (query.drops_missing_targets)
+    profile(t, path, format, t.targets);
   return t;
 }
 

@@ -45,6 +45,13 @@ ScannedColumns scan_columns(const std::string& path, const CsvFormat& format,
 // that check_input() refuses.
 std::vector<std::string> reasons_left_out(const ScannedColumns& t);
 
+// How many lines lack a value in a target, and how many in any column that is used.
+struct LackingLines {
+  size_t targets = 0, all = 0;
+};
+LackingLines count_lacking(const ScannedColumns& t, const std::string& path,
+                           const CsvFormat& format);
+
 // Throws Error{data} if a column of numbers has other texts, which must be corrected.
 void check_input(const ScannedColumns& t, size_t column, const std::string& path);
 

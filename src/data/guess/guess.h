@@ -22,7 +22,8 @@ struct DataGuess {
   std::string type;  // the data set in a spec: "csv"
   std::string name;  // for the spec: "iris"
   std::vector<Setting> settings;
-  std::string validation;                // files like the training set's; empty: none
+  std::string validation;                // a file or folder like the training set's; empty: none
+  std::string validation_targets;        // of arrays: the file of the targets of `validation`
   std::vector<std::string> notes;        // sentences about what was found and left out
   std::vector<std::string> class_names;  // in the order of their classes; empty: they have no names
 
@@ -47,12 +48,15 @@ struct GuessQuery {
   char decimal = '\0';  // the decimal mark; 0: the file decides
   // Columns that are no inputs, and those whose fields are categories, with commas between them.
   std::string exclude{}, categories{};
-  bool drops_missing = false;  // leaves lines without a value out, also of the target
+  bool drops_missing = false;          // leaves lines without a value out, also of the target
+  bool drops_missing_targets = false;  // leaves lines without a target out
+  bool fills_missing = false;  // inputs without a value get the mean, also if no file has such
   // Texts of the target that stand for missing values elsewhere, such as None, are classes.
   bool missing_is_class = false;
   bool asks_for_table() const {
-    return !target.empty() || drops_missing || missing_is_class || decimal != '\0' ||
-           !exclude.empty() || !categories.empty() || header != CsvFormat::HeaderLine::automatic;
+    return !target.empty() || drops_missing || drops_missing_targets || fills_missing ||
+           missing_is_class || decimal != '\0' || !exclude.empty() || !categories.empty() ||
+           header != CsvFormat::HeaderLine::automatic;
   }
 };
 

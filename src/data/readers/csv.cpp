@@ -112,6 +112,10 @@ class Reader {
 
   void check_rows() const {
     if (table_.rows > 0) return;
+    if (table_.dropped > 0 && format_.missing != CsvFormat::Missing::drop)
+      fail(Fault::data,
+           "{}: no line has a value in the target column, so `missing_targets: drop` leaves none",
+           path_);
     if (table_.dropped > 0)
       fail(Fault::data,
            "{}: every line has a field without a value, so `missing: drop` leaves none; write "
@@ -137,10 +141,11 @@ class Reader {
 
   // Counts the missing fields of a line that is left out.
   bool drops(std::span<const CsvField> fields) {
-    if (format_.missing != CsvFormat::Missing::drop) return false;
+    const bool all = format_.missing == CsvFormat::Missing::drop;
+    if (!all && !format_.drop_targets) return false;
     bool any = false;
     for (size_t i = 0; i < fields.size(); ++i)
-      if (lacks_value(fields[i], i)) ++table_.missing[i], any = true;
+      if ((all || targets_[i]) && lacks_value(fields[i], i)) ++table_.missing[i], any = true;
     if (any) ++table_.dropped;
     return any;
   }
@@ -231,7 +236,7 @@ class Reader {
              (kinds_[column] == Kind::text && !text.empty()
                   ? "list it in `class_names` with the other classes if it is one, "
                   : "") +
-             "or leave such lines out with `missing: drop`";
+             "or leave such lines out with `missing_targets: drop`";
     return what +
            "; enter a value, fill such fields with `missing: mean`, leave such lines out with "
            "`missing: drop`, or leave the column out with `exclude`";
@@ -271,7 +276,8 @@ class Reader {
     if (has_csv_separators(text, format_.decimal)) return what + "; remove thousands separators";
     if (is_infinite_csv(text))
       return fmt::format(
-          "'{:.40}' in column '{:.40}' is infinite or exceeds 3.4e38, the largest float32; correct "
+          "'{:.40}' in column '{:.40}' is not finite, or exceeds 3.4e38, the largest float32; "
+          "correct "
           "it, or delete the line",
           text, name);
     if (const MarkedNumber m = marked_csv_number(text, format_.decimal); !m.what.empty())

@@ -32,6 +32,7 @@ struct CsvFormat {
   // where it is refused. drop: the line is left out.
   enum class Missing { refuse, keep, drop } missing = Missing::refuse;
   std::vector<size_t> targets{};  // columns to be predicted
+  bool drop_targets = false;      // lines without a value in `targets` are left out, as by `drop`
   bool label_words = false;       // fields of `targets` may be label words, which count as 1 and 0
   // Error messages may name keys of the data set `csv`; else the file is for a trained model, whose
   // format and columns are given.

@@ -16,7 +16,7 @@ void require_values(std::string_view loss, const GraphBuilder& g, ValueId output
   if (t.dtype != DType::f32)  // one number per sample: regression, or two classes
     fail(Fault::spec,
          "{} takes real numbers, but the targets are integers {}{}: store them as float32 (csv: "
-         "leave `classes` out)",
+         "leave `classes` and `class_names` out)",
          loss, name_of(t.dtype), t.shape.str());
   if (y.shape != t.shape)
     fail(Fault::spec, "{}: the model's output is {}, but the targets are {}", loss, y.shape.str(),

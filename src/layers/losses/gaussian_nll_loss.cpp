@@ -43,7 +43,7 @@ struct GaussianNllLoss : GaussianNll, Reduction {
     if (t.dtype != DType::f32)
       fail(Fault::spec,
            "gaussian_nll_loss takes real numbers, but the targets are integers {}{}: store them as "
-           "float32 (csv: leave `classes` out)",
+           "float32 (csv: leave `classes` and `class_names` out)",
            name_of(t.dtype), t.shape.str());
     if (t.shape.rank() < 2 || y.shape != t.shape.with(1, 2 * t.shape[1]))
       fail(Fault::spec,

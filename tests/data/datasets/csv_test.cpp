@@ -224,10 +224,32 @@ TEST_CASE("csv: labels of equal value are one class, and missing ones none") {
     const std::string why = data_error(
         [&] { load("csv", "{path: na.csv, classes: auto}", Split::train, folder.path()); });
     CHECK_MESSAGE(has(why, "na.csv:3:3: "), why);
-    CHECK_MESSAGE(has(why, "leave such lines out with `missing: drop`"), why);
-    CHECK(load("csv", "{path: na.csv, classes: auto, missing: drop}", Split::train, folder.path())
-              .class_names == std::vector<std::string>{"a", "b"});
+    CHECK_MESSAGE(has(why, "leave such lines out with `missing_targets: drop`"), why);
+    for (const char* key : {"missing: drop", "missing_targets: drop"})
+      CHECK(load("csv", fmt::format("{{path: na.csv, classes: auto, {}}}", key), Split::train,
+                 folder.path())
+                .class_names == std::vector<std::string>{"a", "b"});
   }
+}
+
+TEST_CASE("lines without a target are left out, and inputs get the mean") {
+  const Folder folder;
+  folder.write("t.csv", "x,kind,y\n1,a,2\n,b,3\n9,c,\n3,,4\n");
+  for (const char* categories : {"auto", "kind"}) {
+    const Dataset d = load("csv",
+                           fmt::format("{{path: t.csv, categories: {}, missing: mean, "
+                                       "missing_targets: drop}}",
+                                       categories),
+                           Split::train, folder.path());
+    CHECK(all_of<float>(d.inputs) == std::vector<float>{1, 1, 0, 2, 0, 1, 3, 0, 0});
+    CHECK(all_of<float>(d.targets) == std::vector<float>{2, 3, 4});
+    CHECK(has(d.description, "1 line with missing values left out; 2 missing values filled"));
+  }
+  folder.write("n.csv", "x,y\n1,\n2,\n");
+  CHECK(has(data_error([&] {
+              load("csv", "{path: n.csv, missing_targets: drop}", Split::train, folder.path());
+            }),
+            "no line has a value in the target column"));
 }
 
 TEST_CASE("csv: numbers that lose digits in float32 are told, unless they are standardized") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -86,6 +87,19 @@ TEST_CASE("columns of few texts are categories, others are left out and named") 
   CHECK(g.train.inputs.sample() == Shape{3});
 }
 
+TEST_CASE("a first column that is named as a target is mentioned") {
+  const Folder folder;
+  const std::string rows =
+      table("", 20, [](int i) { return fmt::format("{},{}.5", i % 2, i % 7); });
+  const auto guess = [&](const std::string& header, const std::string& target) {
+    return guess_csv({.path = folder.write("t.csv", header + rows), .target = target});
+  };
+  const std::string hint = "the target is the last column; if it is the first, use --target Label";
+  CHECK(notes(guess("Label,x\n", ""), hint));
+  CHECK(!notes(guess("Label,x\n", "Label"), hint));
+  CHECK(!notes(guess("a,x\n", ""), "the target is the last column"));
+}
+
 TEST_CASE("what a CSV does not tell is an error with a remedy") {
   CHECK(has(why_not(table("a,t\n", 20, [](int i) { return "1,w" + std::to_string(i); })),
             "has 20 different values of text in 20 lines, so they cannot be classes; choose "
@@ -93,7 +107,7 @@ TEST_CASE("what a CSV does not tell is an error with a remedy") {
   CHECK(has(why_not(table("a,t\n", 20, [](int) { return "1,5"; })), "the same value in all lines"));
   CHECK(has(why_not(table("a,t\n", 20, [](int i) { return i == 4 ? "1," : "1,w"; })),
             "t.csv:6:3: the target column 't' is empty on this line; leave such lines out with "
-            "--missing drop, or choose another column"));
+            "--missing-targets drop, or choose another column"));
   CHECK(has(why_not(table("a,t\n", 20, [](int i) { return i % 4 == 2 ? "1,NA" : "1,2.5"; })),
             "t.csv:4:3: the target column 't' has 'NA', which stands for a missing value, on this "
             "line and on 4 others; leave such"));
@@ -108,6 +122,28 @@ TEST_CASE("what a CSV does not tell is an error with a remedy") {
   CHECK(has(why_not("a,b\n1,2\n"), "1 sample; training needs at least 2"));
 }
 
+TEST_CASE("inputs get the mean if any file beside the training file lacks some, or on request") {
+  const std::string full = table(
+      "a,b,y\n", 30, [](int i) { return fmt::format("{}.5,{}.25,{}.75", i * 7 % 5, i % 3, i); });
+  for (const auto& [name, text, fills] : std::vector<std::tuple<std::string, std::string, bool>>{
+           {"test.csv", "a,b,y\n1,2,3\n,5,6\n", true},
+           {"val.csv", "y,a,b\n1,2,3\n4,NA,6\n", true},
+           {"test.csv", "a,b\n1,2\n,5\n", true},  // without targets, for predictions
+           {"test.csv", "a,b,y,c\n1,2,3,\n4,5,6,\n", false},
+           {"test.csv", "a,b,y\n1,2,3\n4,5,6\n", false}}) {
+    CAPTURE(name);
+    CAPTURE(text);
+    const Folder folder;
+    const std::string path = folder.write("train.csv", full);
+    folder.write(name, text);
+    const DataGuess g = guess_data({.path = path});
+    CHECK(has(settings_text(g), "missing=mean") == fills);
+    CHECK(notes(g, name + " has fields without a value, which count as the column's mean") ==
+          fills);
+    CHECK(has(settings_text(guess_data({.path = path, .fills_missing = true})), "missing=mean"));
+  }
+}
+
 TEST_CASE("lines without a target are left out on request, and are no class") {
   const Folder folder;
   const std::string path = folder.write(
@@ -118,6 +154,27 @@ TEST_CASE("lines without a target are left out on request, and are no class") {
   CHECK(settings_text(g) ==
         "path=t.csv, targets=t, class_names=[\"no\", \"yes\"], missing=drop, standardize=true");
   CHECK(g.train.size() == 39);
+}
+
+TEST_CASE("lines without a target are left out, and inputs get the mean") {
+  const Folder folder;
+  const std::string path = folder.write(
+      "train.csv", table("a,b,y\n", 40, [](int i) {
+        return fmt::format("{}.5,{},{}", i * 7 % 5, i % 2 == 0 ? "" : fmt::format("{}.25", i % 3),
+                           i % 10 == 5 ? "NA" : fmt::format("{}.75", i));
+      }));
+  CHECK(
+      has(data_error([&] { guess_data({.path = path}); }),
+          "'NA', which stands for a missing value, on this line and on 3 others; leave such lines "
+          "out with --missing-targets drop (4 of 40 lines), or all that lack a value with "
+          "--missing drop (24), treat"));
+  folder.write("val.csv", "a,b,y\n1,,3\n1,2,\n4,5,6\n");
+  const DataGuess g = guess_data({.path = path, .drops_missing_targets = true});
+  CHECK(settings_text(g) ==
+        "path=train.csv, targets=\"y\", missing_targets=drop, missing=mean, standardize=true");
+  CHECK(g.train.size() == 36);
+  CHECK(notes(g, "4 lines with missing values left out"));
+  CHECK(guess_data({.path = path, .drops_missing = true}).train.size() == 16);
 }
 
 TEST_CASE("names of columns that are repeated between samples are named") {
@@ -134,19 +191,19 @@ TEST_CASE("a class that is called None is taken as one on request, and two numbe
       "t.csv", table("a,sleep\n", 12, [](int i) {
         return fmt::format("{}.5,{}", i % 5, i % 3 == 0 ? "None" : i % 3 == 1 ? "Apnea" : "NA");
       }));
-  CHECK(has(
-      data_error([&] { guess_data({.path = path}); }),
-      "the target column 'sleep' has 'None', which stands for a missing value, on this line "
-      "and on 7 others; leave such lines out with --missing drop, treat this text as a class with "
-      "--missing class, or choose another column with --target"));
+  CHECK(has(data_error([&] { guess_data({.path = path}); }),
+            "the target column 'sleep' has 'None', which stands for a missing value, on this line "
+            "and on 7 others; leave such lines out with --missing-targets drop, treat this text as "
+            "a class "
+            "with "
+            "--missing class, or choose another column with --target"));
   const DataGuess g = guess_data({.path = path, .missing_is_class = true});
   CHECK(g.class_names == std::vector<std::string>{"Apnea", "NA", "None"});
   CHECK(g.train.size() == 12);
   const std::string empty = folder.write("e.csv", "a,y\n1,x\n2,\n3,x\n4,y\n5,y\n");
-  CHECK(
-      has(data_error([&] { guess_data({.path = empty, .missing_is_class = true}); }),
-          "the target column 'y' is empty on this line; leave such lines out with --missing drop, "
-          "or choose another column"));
+  CHECK(has(data_error([&] { guess_data({.path = empty, .missing_is_class = true}); }),
+            "the target column 'y' is empty on this line; leave such lines out with "
+            "--missing-targets drop, or choose another column"));
   CHECK(has(guess_text("a,y\n1.5,0\n2.5,1\n0.5,0\n7.5,1\n"), "classes=2"));
 }
 
@@ -479,6 +536,15 @@ TEST_CASE("arrays are found by their names") {
   CHECK(g.train.size() == 6);
   CHECK(g.test->size() == 3);
   CHECK(g.train.channels == std::vector<ChannelScaling>{{0.5, 1}, {0.5, 1}});
+  CHECK(g.validation.empty());
+  write("x_validation.npy", 3);
+  CHECK(notes(guess_arrays(folder.path()), "not used: x_validation.npy; a set is a pair"));
+  write("Y_validation.npy", 3);
+  const DataGuess validated = guess_data({.path = folder.path()});
+  CHECK(validated.validation == folder.file("x_validation.npy"));
+  CHECK(validated.validation_targets == folder.file("Y_validation.npy"));
+  CHECK(settings_text(validated) == settings_text(g));
+  CHECK(!notes(validated, "not used"));
   const Folder other;
   other.write("a.npy", "");
   CHECK(has(data_error([&] { guess_arrays(other.path()); }), "name them x.npy and y.npy"));

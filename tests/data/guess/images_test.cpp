@@ -169,6 +169,11 @@ TEST_CASE("a table that names images is an image_table" * doctest::skip(!reads_p
   const auto guess = [&](const std::string& text, const std::string& target = "") {
     return guess_data({.path = folder.write("t.csv", text), .target = target});
   };
+  const std::string gaps = folder.write("gaps.csv", classes + "3.png;\n");
+  const DataGuess targets = guess_data({.path = gaps, .drops_missing_targets = true});
+  CHECK(has(settings_text(targets), "missing_targets=drop"));
+  CHECK(targets.train.size() == 12);
+  CHECK(guess_data({.path = gaps, .drops_missing = true}).train.size() == 12);
   struct Case {
     const char* name;
     const std::string& text;

@@ -117,7 +117,7 @@ TEST_CASE("fields without a value are refused, kept, or their lines dropped") {
   CHECK(
       has(why_not("x,kind,y\n1,a,?\n", format(Missing::keep)),
           "t.csv:2:5: '?' in column 'y' stands for a missing value; enter the value, or leave such "
-          "lines out with `missing: drop`"));
+          "lines out with `missing_targets: drop`"));
   CHECK(has(why_not("x,kind,y\n1,a,?\n", format(Missing::drop)),
             "every line has a field without a value"));
   CHECK(read("x,kind\n1,NA\n",

@@ -12,7 +12,7 @@ TEST_CASE("gaussian_nll_loss takes a mean and a variance for each target") {
         "[4, 3] the output must be [4, 6], not [4, 3]");
   CHECK(complaint(lowered_loss("gaussian_nll_loss", real({4, 2}), numbers({4}))) ==
         "error: gaussian_nll_loss takes real numbers, but the targets are integers i32[4]: store "
-        "them as float32 (csv: leave `classes` out)");
+        "them as float32 (csv: leave `classes` and `class_names` out)");
 }
 
 TEST_CASE("gaussian_nll_loss divides by the number of targets, half that of outputs") {

@@ -36,7 +36,7 @@ TEST_CASE("pointwise losses compare values of one shape") {
   for (const Shape& one : {Shape{4, 1}, Shape{4}})
     CHECK(complaint(lowered_loss("mse_loss", real(one), numbers({4}))) ==
           "error: mse_loss takes real numbers, but the targets are integers i32[4]: store them as "
-          "float32 (csv: leave `classes` out)");
+          "float32 (csv: leave `classes` and `class_names` out)");
 }
 
 TEST_CASE("pointwise losses divide by the number of elements, as torch does") {
