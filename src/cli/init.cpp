@@ -96,7 +96,7 @@ std::string described(const DataGuess& g) {
   std::string out;
   for (const std::string& note : g.notes) out += one_line(note) + "\n";
   out += fmt::format("training set: {}\n", g.train.description);
-  if (!g.validation.empty()) out += fmt::format("validation set: {}\n", g.validation);
+  if (!g.validation.empty()) out += fmt::format("validation set: {}\n", g.validation[0].value);
   if (!g.validation.empty() && !g.has_test()) return out;
   out += g.has_test() ? fmt::format("test set: {}\n", g.test->description)
          : splits_off_validation(g)

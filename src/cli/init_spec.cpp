@@ -168,10 +168,8 @@ class Writer {
   void validation_set() {
     t_.line("  validation:", "evaluated after each epoch");
     t_.line("    " + g_.type + ":");
-    t_.line(fmt::format("      {}: {}", g_.settings[0].key, path_from(folder_, g_.validation)));
-    if (!g_.validation_targets.empty())
-      t_.line(fmt::format("      {}: {}", g_.settings[1].key,
-                          path_from(folder_, g_.validation_targets)));
+    for (const DataGuess::Setting& v : g_.validation)
+      t_.line(fmt::format("      {}: {}", v.key, path_from(folder_, v.value)));
     const std::vector<KeyDoc> keys = type().describe();
     for (const DataGuess::Setting& s : g_.settings)
       if (!s.is_path && !std::ranges::find(keys, s.key, &KeyDoc::name)->shared)

@@ -37,9 +37,9 @@ CsvColumns columns_of(const Csv& c, const CsvHead& head, const std::string& path
          c.exclude.empty() ? "its targets" : "its targets and those in `exclude`");
   for (const size_t i : out.inputs)
     if (std::ranges::find(out.targets, i) != out.targets.end())
-      fail(Fault::data,
-           "column '{}' of {} is both the target and an input; remove it from 'inputs'",
-           head.names[i], path);
+      fail(Fault::data, "column '{}' of {} is both the target and an input; {}", head.names[i],
+           path,
+           c.reads_names ? "choose another for `image` or `targets`" : "remove it from 'inputs'");
   return out;
 }
 

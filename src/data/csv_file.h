@@ -31,7 +31,7 @@ struct Csv {
   std::vector<std::string> targets{"-1"}, inputs, exclude, class_names, categories;
   int64_t classes = 0;
   bool auto_classes = false, standardize = false;
-  // The inputs are names of files: texts of any number, as they are written.
+  // The inputs are names of files: any number of different texts, read as they are.
   bool reads_names = false;
   static KeyTable<Csv> keys();
   // The keys of targets and of the format, which other data sets of tables have, too.

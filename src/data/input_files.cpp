@@ -216,11 +216,12 @@ void read_images(const Choice& dataset, const SampleForm& form, InputFiles& out)
     const bool gray = sample.rank() == 2, colors = sample.rank() == 3 && sample[0] == 3;
     if (form.stored.dtype != DType::u8 ||
         !(gray || colors || (sample.rank() == 3 && sample[0] == 1)))
-      fail(Fault::data,
-           "{} is an image, but the samples of this run are {}; only samples of bytes [H, W], "
-           "[1, H, W] or [3, H, W] are read from images: write the images to an array, as for the "
-           "training",
-           out.files[0], text_of(form.stored));
+      fail(
+          Fault::data,
+          "{} is an image, but the samples of this run are {}; image files can be read "
+          "only for runs on u8 samples [H, W], [1, H, W] or [3, H, W]; save the images as an array "
+          "like the training data",
+          out.files[0], text_of(form.stored));
     out.dataset.reader = std::make_shared<ImageReader>(gray ? sample.batch(1) : sample, out.files);
   }
   out.dataset.reader = std::make_shared<NotingReader>(out.dataset.reader, out.unread);

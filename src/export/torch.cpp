@@ -28,9 +28,9 @@ void check_batch_norm(const TorchFacts& f) {
   if (f.ddp)
     fail(Fault::spec,
          "with sync_batch_norm, batch norm uses the statistics of all ranks, but PyTorch's "
-         "SyncBatchNorm runs on GPUs only; export and train with reproducible={} for a program "
-         "with the same numbers; parallel=single has another order of samples, and "
-         "sync_batch_norm=false other statistics",
+         "SyncBatchNorm runs on GPUs only; export and train with reproducible={} to get the "
+         "same numbers; parallel=single changes the order of samples, and sync_batch_norm=false "
+         "the statistics",
          f.query.replicas);
   fail(Fault::spec,
        "each of the {} replicas has statistics of its own for batch norm, but the equivalent "

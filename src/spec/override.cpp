@@ -39,8 +39,10 @@ size_t comment_of(const std::string& argument, size_t value) {
   if (first == argument.npos ||
       std::string_view("\"'[{|>").find(argument[first]) != std::string::npos)
     return argument.npos;
-  const size_t at = std::min(argument.find(" #", value), argument.find("\t#", value));
-  return at == argument.npos ? at : at + 1;
+  for (size_t at = first; at < argument.size(); ++at)
+    if (argument[at] == '#' && (at == value || argument[at - 1] == ' ' || argument[at - 1] == '\t'))
+      return at;
+  return argument.npos;
 }
 
 class Override {
@@ -72,9 +74,11 @@ class Override {
     if (d_.count() != before) return;
     if (const size_t comment = comment_of(text, equals + 1); comment != text.npos) {
       d_.error(span(comment, text.size()),
-               fmt::format("'#' begins a comment here; write quotes around a value that has one: "
-                           "'{}=\"{}\"'",
-                           text.substr(0, equals), text.substr(equals + 1)));
+               fmt::format("'#' starts a comment here; put the value in quotes{}",
+                           text.find_first_of("\"'\\", equals) == text.npos
+                               ? fmt::format(": '{}=\"{}\"'", text.substr(0, equals),
+                                             text.substr(equals + 1))
+                               : ""));
       return;
     }
     if (root_.kind == Node::Kind::null) return;  // the file could not be read

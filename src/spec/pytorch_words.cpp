@@ -45,14 +45,17 @@ constexpr std::string_view kMasks =
     "multihead_attention has `causal: true` and no other masks; the exported program can be "
     "changed";
 constexpr std::string_view kBlock =
-    "write it with residual, layer_norm and multihead_attention, as configs/gpt_shakespeare.yaml";
+    "write it with residual, layer_norm and multihead_attention, as in "
+    "configs/gpt_shakespeare.yaml";
 constexpr std::string_view kNoLayer =
-    "there is no such layer; add it to the program that `dptrain export SPEC --to torch` writes";
+    "dptrain does not have this layer; add it to the program that `dptrain export SPEC --to torch` "
+    "writes";
 constexpr std::string_view kNoSchedule =
-    "`dptrain explain schedule` lists what there is; an own one needs the exported program";
+    "`dptrain explain schedule` lists the schedules; for another one, edit the exported program";
 constexpr std::string_view kClipping = "set `clip_grad_norm: 1` or `clip_grad_value: 1`";
 constexpr std::string_view kWeightFiles =
-    "write `initial_weights: FILE` to read weights, and `dptrain export RUN -o FILE.pt` for others";
+    "`initial_weights: FILE` loads weights; `dptrain export RUN -o FILE.pt` writes them for "
+    "PyTorch";
 constexpr std::string_view kWarps =
     "images are not rotated or warped here; write changed copies of the images once, or add the "
     "transform to the program that `dptrain export SPEC --to torch` writes";
@@ -89,7 +92,7 @@ constexpr Advice kAdvice[] = {
     {"randomresizedcrop",
      "write `resize: 256` in the data set image_folder, and the transform `random_crop: {size: "
      "224}`; its scale and ratio are not available"},
-    {"resize", "write `resize: 256` in the data set image_folder"},
+    {"resize", "write `resize: 256` in the data set image_folder or image_table"},
     {"grayscale",
      "save the images as gray: image_folder reads them as three equal channels, and the data set "
      "npy as arrays [N, 1, H, W]"},
@@ -107,7 +110,7 @@ constexpr Advice kAdvice[] = {
     {"torchmetrics", kMetrics},
     {"lionpytorch", "use `optimizer: lion`"},
     {"transformerencoder", "write the layers of a block in `blocks`, and `repeat: N`"},
-    {"centercrop", "write `crop: 224` in the data set image_folder"},
+    {"centercrop", "write `crop: 224` in the data set image_folder or image_table"},
     {"lambdalr", kNoSchedule},
     {"multiplicativelr", kNoSchedule},
     {"chainedscheduler", kNoSchedule},
@@ -119,12 +122,12 @@ constexpr Advice kAdvice[] = {
     {"maxunpool2d", kNoLayer},
     {"maxunpool3d", kNoLayer},
     {"softmin", kNoLayer},
-    {"rrelu", "use leaky_relu or prelu; slopes are not drawn at random"},
+    {"rrelu", "use leaky_relu or prelu; random slopes are not available"},
     {"softmax2d", "use softmax, which takes dimension 1 by default"},
     {"randaugment", kWarps},
     {"autoaugment", kWarps},
     {"trivialaugmentwide", kWarps},
-    {"concatdataset", "data sets are not joined: write their samples to one file"},
+    {"concatdataset", "data sets cannot be joined; write all samples to one file"},
     {"statedict", kWeightFiles},
     {"loadstatedict", kWeightFiles},
     {"load", kWeightFiles},

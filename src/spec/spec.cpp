@@ -116,7 +116,7 @@ class Misplaced {
   bool tell_home(const Located<std::string>& key) {
     const std::vector<KeyDoc> beside = item_keys();
     if (std::ranges::find(beside, key.value, &KeyDoc::name) != beside.end()) {
-      d_.error(key.where, fmt::format("unknown key '{0}' in the spec; it stands beside a layer of "
+      d_.error(key.where, fmt::format("unknown key '{0}' in the spec; it belongs to an entry of "
                                       "`model`, as in {{linear: 10, {0}: ...}}",
                                       key.value));
       return true;

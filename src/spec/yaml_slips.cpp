@@ -136,7 +136,7 @@ std::optional<YamlSlip> slip_before_key(std::string_view text, size_t offset) {
 
 std::optional<YamlSlip> open_bracket(std::string_view text, size_t offset, char bracket) {
   std::vector<size_t> open;
-  char before = '\n';  // the last non-blank character; '\n' at the beginning of a line
+  char before = '\n';            // the last non-blank character; '\n' at the beginning of a line
   constexpr size_t kBehind = 2;  // the reader stops before a bracket that it does not expect
   for (size_t i = 0; i < std::min(offset + kBehind, text.size()); ++i) {
     const char c = text[i];

@@ -364,8 +364,8 @@ void check_plateau_mode(const Session& s, Warnings& out) {
   if (!type->takes_larger(schedule.settings)) return;
   out.push_back(
       {schedule.where,
-       fmt::format("{} follows the loss, and `mode: max` takes a larger loss for a better "
-                   "one; write `mode: min`",
+       fmt::format("{} monitors the loss, and `mode: max` treats a larger loss as better; write "
+                   "`mode: min`",
                    type->name)});
 }
 

@@ -179,7 +179,7 @@ TEST_CASE("arrays have samples of the run's shape and type") {
         folder.file("nodir") + " does not exist: there is no such file or folder");
   CHECK(has(refusal(set, {one, folder.write("a.png", "x")}), "cannot be mixed"));
   CHECK(has(refusal(set, {folder.file("a.png")}),
-            "is an image, but the samples of this run are [2, 2] f32; only samples of bytes"));
+            "is an image, but the samples of this run are [2, 2] f32; image files can be read"));
 }
 
 TEST_CASE("tokens must be those of the training data") {

@@ -298,8 +298,12 @@ TEST_CASE("an override has no comment: a value that seems to have one needs quot
   folder.write("a.yaml", kBase);
   const Loaded l(folder.path / "a.yaml", {"out=ph #2"});
   CHECK(
-      l.d.render().starts_with("out=ph #2:1:8: error: '#' begins a comment here; write quotes "
-                               "around a value that has one: 'out=\"ph #2\"'"));
+      l.d.render().starts_with("out=ph #2:1:8: error: '#' starts a comment here; put the value "
+                               "in quotes: 'out=\"ph #2\"'\n"));
+  const Loaded quoted(folder.path / "a.yaml", {"out=it's #1"}),
+      whole(folder.path / "a.yaml", {"name=#b"});
+  CHECK(quoted.d.render().find("put the value in quotes\n") != std::string::npos);
+  CHECK(whole.d.render().starts_with("name=#b:1:6: error: '#' starts a comment here"));
   for (const char* fine : {"out='ph #2'", "out=\"ph #2\"", "out=ph#2"})
     CHECK(Loaded(folder.path / "a.yaml", {fine}).d.ok());
 }

@@ -42,17 +42,17 @@ struct ImageTable : Csv, ImageReading {
                   "column with the names of the images, by name or by number from 0")
         .shared()
         .path("folder", &ImageTable::folder,
-              "folder that the names are relative to; by default the table's own")
-        .shared()
+              "folder that the names are relative to; by default the table's folder")
         .path("test_folder", &ImageTable::test_folder,
-              "the same for the test set; by default `folder`")
-        .optional("ending", &ImageTable::ending, "what is added to each name, such as .jpg")
+              "folder of the test images; by default `folder`")
+        .optional("ending", &ImageTable::ending, "appended to each name, such as .jpg")
         .shared();
     add_target_keys(t);
     add_class_keys(t);
-    t.choice("missing", &ImageTable::missing, {"error", "drop"},
-             "what happens to lines in which the name or a target is empty or stands for a missing "
-             "value, such as NA: an error, or they are left out");
+    t.choice(
+        "missing", &ImageTable::missing, {"error", "drop"},
+        "lines whose name or target is empty or a word for a missing value, such as NA: an error, "
+        "or they are left out");
     add_format_keys(t);
     return ImageReading::add_keys(t);
   }
@@ -61,7 +61,7 @@ struct ImageTable : Csv, ImageReading {
     ImageReading::check(t, owner, d);
   }
 
-  // The settings by which the file is read: the inputs are the names.
+  // Settings for reading the table: the only input column is that of the names.
   Csv csv() const {
     Csv out = static_cast<const Csv&>(*this);
     out.inputs = {image};
@@ -97,8 +97,8 @@ void check_files(const std::vector<std::string>& files, const std::string& path)
   });
   if (missing != files.end())
     fail(Fault::data,
-         "{}: there is no image {}, of sample {} (counted from 0); `folder` and `ending` say where "
-         "images are, and `on_error: skip` leaves out those that cannot be read",
+         "{}: image {} of sample {} (counted from 0) does not exist; check `folder` and `ending`, "
+         "or write `on_error: skip` to leave out such samples",
          path, *missing, missing - files.begin());
 }
 
@@ -139,7 +139,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
     leave_out_damaged(t, files, file.table, d.warnings);
   else
     check_files(files, path);
-  if (files.empty()) fail(Fault::data, "{} names no image that can be read", path);
+  if (files.empty()) fail(Fault::data, "none of the images that {} names can be read", path);
   d.columns = {.names = file.table.names,
                .header = file.table.header,
                .inputs = file.columns.inputs,

@@ -104,8 +104,8 @@ void add_validation(DataGuess& g, const std::string& folder, const std::vector<s
   for (const char* word : {"val", "valid", "validation"}) {
     const Pair pair = npy_pair(files, word);
     if (!g.validation.empty() || !pair.complete()) continue;
-    g.validation = path(pair.inputs);
-    g.validation_targets = path(pair.targets);
+    g.validation = {{g.settings[0].key, path(pair.inputs), "", true},
+                    {g.settings[1].key, path(pair.targets), "", true}};
     used.insert(used.end(), {pair.inputs, pair.targets});
   }
   std::vector<std::string> others;

@@ -330,29 +330,10 @@ void add_format(DataGuess& g, const CsvFormat& format) {
                           "whether the first line names the columns"});
 }
 
-// The column that names images, if the images are the inputs: their files exist, or it is the only
-// input.
-std::optional<ImageColumn> images_of(const ScannedColumns& t, const CsvFormat& format,
-                                     const std::string& path) {
-  std::optional<ImageColumn> image = find_image_column(t, format, path);
-  if (!image || t.is_category(image->column) ||
-      std::ranges::find(t.exclude, image->column) != t.exclude.end())
-    return {};
-  if (image->exists) return image;
-  const std::vector<std::string> reasons = reasons_left_out(t);
-  for (size_t i = 0; i < t.profiles.size(); ++i)
-    if (i != image->column && !t.is_target(i) && reasons[i].empty()) return {};
-  fail(Fault::data,
-       "{}: column '{}' holds names of images, such as {}, but neither {} nor a folder in it has "
-       "such a file; put the images there",
-       path, t.profiles[image->column].name(), image->first,
-       image->folder.empty() ? "this folder" : image->folder);
-}
-
 // The images are the last column, which is the target by default.
 DataGuess guess_other_target(const GuessQuery& query, const ScannedColumns& t,
                              const ImageColumn& images) {
-  if (t.profiles.size() != 2)
+  if (t.profiles.size() != 2 || !query.target.empty())
     fail(Fault::data,
          "{}: column '{}' holds names of images, such as {}, which cannot be the target; name the "
          "target with --target",
@@ -360,46 +341,6 @@ DataGuess guess_other_target(const GuessQuery& query, const ScannedColumns& t,
   GuessQuery other = query;
   other.target = t.head.reference(1 - images.column);
   return guess_csv(other);
-}
-
-// What a spec of `image_table` needs beside the targets.
-void add_images(DataGuess& g, const ScannedColumns& t, const ImageColumn& images,
-                const CsvFormat& format, const std::string& path) {
-  g.settings.insert(g.settings.begin() + 1,
-                    {"image", yaml_scalar(t.head.reference(images.column)), "the column of names"});
-  if (images.folder != fs::path(path).parent_path())
-    g.settings.push_back({"folder", images.folder, "where the images are", true});
-  if (!images.ending.empty())
-    g.settings.push_back({"ending", yaml_scalar(images.ending), "added to each name"});
-  const auto elsewhere = [&](const std::string& file) {
-    const std::string folder = folder_of_images(images, format, file);
-    return folder == images.folder ? "" : folder;
-  };
-  for (const DataGuess::Setting& s : g.settings)
-    if (s.key == "test_path")
-      if (const std::string folder = elsewhere(s.value); !folder.empty()) {
-        g.settings.push_back({"test_folder", folder, "where the images of the test set are", true});
-        break;
-      }
-  if (!g.validation.empty())
-    if (const std::string folder = elsewhere(g.validation); !folder.empty()) {
-      g.notes.push_back(
-          fmt::format("{} names images in {}, so it is not used as a validation set; "
-                      "add it with its `folder` under `validation`",
-                      g.validation, folder));
-      g.validation.clear();
-    }
-  g.notes.push_back(
-      fmt::format("inputs: the images that column '{}' names", t.profiles[images.column].name()));
-  std::vector<size_t> others;
-  for (size_t i = 0; i < t.profiles.size(); ++i)
-    if (i != images.column && !t.is_target(i)) others.push_back(i);
-  if (!others.empty())
-    g.notes.push_back(
-        fmt::format("left out, as the images are the inputs: columns {}; to train on columns "
-                    "without the images, use --exclude {}",
-                    names_of(t.head, others), t.head.reference(images.column)));
-  add_image_settings(g, files_named(images, format, path));
 }
 
 }  // namespace
@@ -421,7 +362,10 @@ DataGuess guess_csv(const GuessQuery& query) {
   g.settings.push_back({"path", path, "relative to this file", true});
   if (const std::string test = set_beside(g, path, "test", {"test"}, format, t); !test.empty())
     g.settings.push_back({"test_path", test, "samples for the evaluation", true});
-  g.validation = set_beside(g, path, "validation", {"val", "valid", "validation"}, format, t);
+  if (const std::string file =
+          set_beside(g, path, "validation", {"val", "valid", "validation"}, format, t);
+      !file.empty())
+    g.validation = {{"path", file, "", true}};
   for (const ColumnProfile& c : t.profiles)
     if (format.delimiter != ',' && c.kind() == Kind::numbers && !c.thousands().empty())
       g.notes.push_back("warning: " + thousands_warning(c.name(), c.thousands()));
@@ -434,11 +378,11 @@ DataGuess guess_csv(const GuessQuery& query) {
   if (!images) {
     add_inputs(g, t, query, format);
   } else {
-    g.type = "image_table";
-    g.standardizes = false;
     add_images(g, t, *images, format, path);
     if (query.drops_missing)
       g.settings.push_back({"missing", "drop", "lines without a name or target are left out"});
+    if (t.dropped > 0)
+      g.notes.push_back(fmt::format("{} with missing values left out", counted(t.dropped, "line")));
   }
   add_format(g, format);
   return g;

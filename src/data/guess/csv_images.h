@@ -1,10 +1,8 @@
 // Tables that name image files: which column does, and where the files are.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "data/guess/csv_columns.h"
 
@@ -19,21 +17,17 @@ struct ImageColumn {
   std::string folder;   // what the names are relative to
   std::string ending;   // ".jpg" if the names lack it
   std::string first;    // "'img0' on line 2"
-  bool exists = false;  // the first file
+  bool exists = false;  // most of the files
 };
 
-// The column whose first fields are names of files, with or without their ending, in the table's
-// folder or in one beside it; else the first column whose texts end as images do.
-std::optional<ImageColumn> find_image_column(const ScannedColumns& t, const CsvFormat& format,
-                                             const std::string& path);
-
-// The names in this column, with the folder and the ending.
-std::vector<std::string> files_named(const ImageColumn& images, const CsvFormat& format,
+// The column that names images, if the images are the inputs: most of its names are files in the
+// table's folder or in one beside it, with or without their ending, or it is the only input. Throws
+// Error{data} if the files of an only input do not exist.
+std::optional<ImageColumn> images_of(const ScannedColumns& t, const CsvFormat& format,
                                      const std::string& path);
 
-// Where the images of another table lie, whose columns are the same: in a folder beside it; empty:
-// none is found.
-std::string folder_of_images(const ImageColumn& images, const CsvFormat& format,
-                             const std::string& path);
+// Makes the guess that of an `image_table`. REQUIRES: it has the settings of the sets and targets.
+void add_images(DataGuess& g, const ScannedColumns& t, const ImageColumn& images,
+                const CsvFormat& format, const std::string& path);
 
 }  // namespace dpt

@@ -22,8 +22,9 @@ struct DataGuess {
   std::string type;  // the data set in a spec: "csv"
   std::string name;  // for the spec: "iris"
   std::vector<Setting> settings;
-  std::string validation;                // a file or folder like the training set's; empty: none
-  std::string validation_targets;        // of arrays: the file of the targets of `validation`
+  // Keys of a separate validation set: its files; empty: there is none. Its other keys are those
+  // of the training set.
+  std::vector<Setting> validation;
   std::vector<std::string> notes;        // sentences about what was found and left out
   std::vector<std::string> class_names;  // in the order of their classes; empty: they have no names
 

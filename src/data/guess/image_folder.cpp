@@ -110,9 +110,10 @@ void add_image_settings(DataGuess& g, const std::vector<std::string>& all) {
                                       sizes.shorter, counted(files.size(), "image")));
   if (sizes.turned > 0)
     g.notes.push_back(fmt::format(
-        "{} of {} {} to be turned, as EXIF data says; they are read as stored, as by torchvision's "
-        "ImageFolder, unless `exif: true` is added to {}",
-        sizes.turned, counted(files.size(), "image"), sizes.turned == 1 ? "is" : "are", g.type));
+        "EXIF data says that {} of {} {} to be turned; as torchvision does, dptrain reads images "
+        "as "
+        "stored unless you add `exif: true` to {}",
+        sizes.turned, counted(files.size(), "image"), sizes.turned == 1 ? "has" : "have", g.type));
   if (const std::string deep = gray16_text(all); !deep.empty()) g.notes.push_back(deep);
   add_sizes(g, sizes);
   if (!sizes.damaged.empty()) {
@@ -129,7 +130,7 @@ DataGuess guess_images(const std::string& folder) {
   g.settings.push_back({"path", layout.train, "one folder of images per class", true});
   if (!layout.test.empty())
     g.settings.push_back({"test_path", layout.test, "images for the evaluation", true});
-  g.validation = layout.validation;
+  if (!layout.validation.empty()) g.validation = {{"path", layout.validation, "", true}};
   g.class_names = layout.classes;
   ImageFiles all;
   for (const std::string& name : layout.classes)

@@ -4,8 +4,10 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
+#include <fstream>
 #include <initializer_list>
 #include <map>
+#include <ranges>
 #include <set>
 #include <string_view>
 
@@ -14,6 +16,7 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/units.h"
 #include "data/image_files.h"
 #include "data/readers/image.h"
 
@@ -162,6 +165,20 @@ std::string quoted(std::string text) {
   return "'" + text + "'";
 }
 
+// Whether the beginning of a table has the name of one of the first of these files.
+bool names_one_of(const fs::path& table, const std::vector<fs::path>& files) {
+  constexpr size_t kLooked = 64 * kKiB, kFiles = 20, kShortest = 4;
+  std::string text(kLooked, '\0');
+  std::ifstream in(table, std::ios::binary);
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(in.gcount()));
+  return std::ranges::any_of(files | std::views::take(kFiles), [&](const fs::path& file) {
+    const std::string stem = file.stem().string();
+    return text.find(file.filename().string()) != text.npos ||
+           (stem.size() >= kShortest && text.find(stem) != text.npos);
+  });
+}
+
 // A command that writes a table of the images and their classes, if their names begin with the
 // class, as in american_bulldog_12.jpg; else empty.
 std::string listed_by_names(const std::string& folder, const std::vector<fs::path>& files) {
@@ -182,8 +199,9 @@ std::string listed_by_names(const std::string& folder, const std::vector<fs::pat
     if (shown.size() < kMostShown) shown.push_back(name);
   const std::string table = quoted((fs::path(folder) / "classes.csv").string());
   return fmt::format(
-      ". If their names begin with the class ({}{}), list them with (echo file,class; ls {} | grep "
-      "-iE '\\.({})$' | sed -E 's/^(.*[^{}])[{}]*\\.[^.]*$/\"&\",\"\\1\"/') > {}, and then: "
+      ". If their names begin with the class ({}{}), write a table of them: (echo file,class; ls "
+      "{} | grep "
+      "-iE '\\.({})$' | sed -E 's/^(.*[^{}])[{}]*\\.[^.]*$/\"&\",\"\\1\"/') > {}, then run: "
       "dptrain init {}",
       fmt::join(shown, ", "), shown.size() < counts.size() ? ", ..." : "", quoted(folder),
       fmt::join(endings, "|"), kBehind, kBehind, table, table);
@@ -234,17 +252,19 @@ ImageLayout image_layout(const std::string& folder) {
 bool holds_image_folders(const std::string& folder) { return !image_folders(folder).empty(); }
 
 std::string loose_images(const std::string& folder) {
+  const std::vector<fs::path> files = images(folder);
+  if (files.empty()) return "";
   const auto table = [&]() -> std::string {
     for (const fs::path& one : {fs::path(folder), fs::path(folder).parent_path()})
       for (const fs::path& file : entries(one.empty() ? "." : one))
         if (lower_name(file.extension()) == ".csv")
-          return fmt::format("; if {0} names them, run: dptrain init {0}", file.string());
+          if (names_one_of(file, files))
+            return fmt::format("; if {} names them, run: dptrain init {}", file.string(),
+                               quoted(file.string()));
     return "";
   };
-  const std::vector<fs::path> files = images(folder);
-  if (files.empty()) return "";
   return fmt::format(
-      "{0} holds {1} side by side; each class needs a subfolder of its own: move the images to "
+      "{0} holds {1} but no class folders; each class needs its own subfolder: move the images to "
       "{0}/CLASS/1.jpg{2}{3}",
       folder, counted(files.size(), "image"), table(), listed_by_names(folder, files));
 }

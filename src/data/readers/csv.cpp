@@ -118,9 +118,10 @@ class Reader {
            path_);
     if (table_.dropped > 0)
       fail(Fault::data,
-           "{}: every line has a field without a value, so `missing: drop` leaves none; write "
-           "`missing: mean`, or leave out columns with `exclude`",
-           path_);
+           "{}: every line has a field without a value, so `missing: drop` leaves none; {}", path_,
+           std::ranges::any_of(format_.text_columns, &CsvFormat::TextColumn::are_names)
+               ? "enter names and targets"
+               : "write `missing: mean`, or leave out columns with `exclude`");
     if (table_.names.empty())
       fail(Fault::data, "{} is empty; it needs a line for each sample", path_);
     if (automatic())
@@ -201,6 +202,12 @@ class Reader {
     return index;
   }
 
+  bool holds_names(size_t column) const {
+    return std::ranges::any_of(format_.text_columns, [&](const CsvFormat::TextColumn& t) {
+      return t.column == column && t.are_names;
+    });
+  }
+
   bool may_merge(size_t column) const {
     return std::ranges::all_of(format_.text_columns, [&](const CsvFormat::TextColumn& t) {
       return t.column != column || (t.known.empty() && !t.are_names);
@@ -231,6 +238,8 @@ class Reader {
       return what + (format_.advise_training ? "; enter a value, delete the line, or train with "
                                                "`missing: mean`, which fills such fields"
                                              : "; enter a value, or delete the line");
+    if (holds_names(column))
+      return what + "; enter the name, or leave such lines out with `missing: drop`";
     if (targets_[column])
       return what + "; enter the value, " +
              (kinds_[column] == Kind::text && !text.empty()

@@ -499,11 +499,11 @@ TEST_CASE("train.csv has val.csv beside it as a validation set, or says why not"
   CHECK(guess_csv({.path = train}).validation.empty());
   for (const char* name : {"validation.csv", "valid.csv", "val.csv"}) {
     const std::string file = folder.write(name, lines("a,t\n"));
-    CHECK(guess_csv({.path = train}).validation == file);
+    CHECK(guess_csv({.path = train}).validation.at(0).value == file);
   }
   folder.write("val.csv", lines("a,b\n"));
   const DataGuess g = guess_csv({.path = train});
-  CHECK(g.validation == folder.file("valid.csv"));
+  CHECK(g.validation.at(0).value == folder.file("valid.csv"));
   CHECK(notes(g, "val.csv has no column 't', so it is not used as a validation set"));
 }
 
@@ -541,8 +541,8 @@ TEST_CASE("arrays are found by their names") {
   CHECK(notes(guess_arrays(folder.path()), "not used: x_validation.npy; a set is a pair"));
   write("Y_validation.npy", 3);
   const DataGuess validated = guess_data({.path = folder.path()});
-  CHECK(validated.validation == folder.file("x_validation.npy"));
-  CHECK(validated.validation_targets == folder.file("Y_validation.npy"));
+  CHECK(validated.validation.at(0).value == folder.file("x_validation.npy"));
+  CHECK(validated.validation.at(1).value == folder.file("Y_validation.npy"));
   CHECK(settings_text(validated) == settings_text(g));
   CHECK(!notes(validated, "not used"));
   const Folder other;

@@ -19,7 +19,7 @@ TEST_CASE("images: one folder per class, with and without splits" * doctest::ski
     folder.write(name, image);
   const DataGuess split = guess_data({.path = folder.path()});
   CHECK(has(settings_text(split), "path=train, test_path=test, resize=["));
-  CHECK(has(split.validation, "valid"));
+  CHECK(has(split.validation.at(0).value, "valid"));
   CHECK(split.class_names == std::vector<std::string>{"cat", "dog"});
   CHECK(split.train.size() == 3);
   CHECK(split.test->size() == 2);
@@ -86,7 +86,7 @@ TEST_CASE("folders of splits are found by many names" * doctest::skip(!reads_png
         folder.write(split + std::string(name), image);
     const DataGuess g = guess_data({.path = folder.path()});
     CHECK(has(settings_text(g), fmt::format("path={}, test_path={}, ", train, test)));
-    CHECK(g.validation == folder.file(validation));
+    CHECK(g.validation.at(0).value == folder.file(validation));
     CHECK(g.class_names == std::vector<std::string>{"a", "b"});
   }
   // A class may have the name of a split.
@@ -213,8 +213,8 @@ TEST_CASE("a table that names images is an image_table" * doctest::skip(!reads_p
   const DataGuess others = guess(mixed);
   CHECK(others.type == "image_table");
   CHECK(notes(others,
-              "left out, as the images are the inputs: columns 'size'; to train on columns "
-              "without the images, use --exclude file"));
+              "columns not used: 'size'; to train on them instead of the images, add "
+              "--exclude file"));
   CHECK(notes(guess_data({.path = folder.file("t.csv"), .exclude = "file"}), "inputs: 1 column"));
   // A test set has its images in a folder of its own.
   for (int i = 0; i < 4; ++i) folder.write(fmt::format("later/n{}.png", i), image);
@@ -240,8 +240,48 @@ TEST_CASE("a table that names images is an image_table" * doctest::skip(!reads_p
       notes(guess(elsewhere),
             "column 'file' is left out: it holds names of images, such as 'far/0.png' on line 2"));
   CHECK(has(data_error([&] { guess(nowhere); }),
-            "t.csv: column 'file' holds names of images, such as 'far/0.png' on line 2, but "
-            "neither "));
+            "t.csv: column 'file' holds names of images, such as 'far/0.png' on line 2, but there "
+            "is no such file in " +
+                folder.path() + " or its subfolders"));
+}
+
+TEST_CASE("the images of a table are those of its split, and most of them exist" *
+          doctest::skip(!reads_png())) {
+  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
+  const Folder folder;
+  std::string train = "id,age\n", valid = "id,age\n", gaps = "file,age\n", houses = "id,age\n";
+  for (int i = 0; i < 12; ++i) {
+    folder.write(fmt::format("train/{}.png", i), image);
+    if (i < 4) {
+      folder.write(fmt::format("test/{}.png", i), image);
+      folder.write(fmt::format("valid/{}.png", i), image);
+      valid += fmt::format("{},{}.5\n", i, i);
+    }
+    train += fmt::format("{},{}.5\n", i, i);
+    gaps += fmt::format("{},{}.5\n", i == 3 ? "" : fmt::format("train/{}.png", i + i / 9), i);
+    houses += fmt::format("{},{}.5\n", i + 9, i);
+  }
+  folder.write("valid.csv", valid);
+  const DataGuess g = guess_data({.path = folder.write("train.csv", train)});
+  CHECK(settings_text(g) ==
+        "path=train.csv, image=id, targets=age, folder=train, ending=\".png\", resize=[25, 18]");
+  CHECK(g.train.size() == 12);
+  REQUIRE(g.validation.size() == 2);
+  CHECK(g.validation[1].key == "folder");
+  CHECK(g.validation[1].value == folder.file("valid"));
+  // Files that do not exist are counted; a line without a name is left out on request.
+  const std::string t = folder.write("t.csv", gaps);
+  CHECK(has(data_error([&] { guess_data({.path = t}); }),
+            "t.csv:5:1: column 'file' is empty on this line; enter the name, or leave such lines "
+            "out with `missing: drop`"));
+  const DataGuess dropped = guess_data({.path = t, .drops_missing = true});
+  CHECK(settings_text(dropped) ==
+        "path=t.csv, image=file, targets=age, resize=[25, 18], on_error=skip, missing=drop");
+  CHECK(notes(dropped, "warning: 1 of 11 images do not exist, such as " +
+                           folder.file("train/12.png") + "; they are left out"));
+  CHECK(dropped.train.size() == 10);
+  // Few of the ids are names of files.
+  CHECK(guess_data({.path = folder.write("houses.csv", houses)}).type == "csv");
 }
 
 }  // namespace
