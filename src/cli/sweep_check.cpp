@@ -16,13 +16,15 @@ namespace {
 SweepFacts facts_of(const Session& s) {
   const Spec& spec = s.settings.spec;
   const Topology& t = s.devices.topology;
+  // Runs with weights of another run read a table by its means, which change the samples.
+  const bool is_known = s.data.train.made && !form_of_weights(spec);
   return {.epochs = spec.epochs.value_or(spec.steps ? 0 : 1),
           .cores = t.total_workers(),
           .mode = s.plan.mode,
           .precision = std::string(spec.precision.what->name),
           .devices = int64_t{t.ranks} * t.devices_per_rank,
           .batch_size = s.batches.global_batch,
-          .data = s.data.train.made ? std::optional(record_of(s.data)) : std::nullopt};
+          .data = is_known ? std::optional(record_of(s.data)) : std::nullopt};
 }
 
 // The errors of settings, in the order in which they are found.

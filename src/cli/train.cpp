@@ -101,13 +101,6 @@ void print_result(const TrainArguments& given, const std::vector<std::string>& n
     print_stdout("{}", printed_line(names, folder));
 }
 
-// The sample form of the run on a table that wrote the initial weights; empty: another one.
-std::optional<SampleForm> form_of_weights(const Spec& spec) {
-  if (spec.initial_weights.empty() || spec.partial_weights) return {};
-  std::optional<SampleForm> form = form_of_run(spec.initial_weights);
-  return form && !form->columns.encodings.empty() ? form : std::nullopt;
-}
-
 // What the hosts of a run must have in common. Their files may be in different folders.
 HostIdentity identity_of(const LoadedSpec& loaded, const std::string& resume) {
   Node tree = loaded.tree;

@@ -31,7 +31,7 @@ struct SweepFacts {
   int cores = 1;       // workers
   std::string mode = "single", precision = "fp32";
   int64_t devices = 1, batch_size = 1;
-  std::optional<DataRecord> data{};  // empty: it is not read from files
+  std::optional<DataRecord> data{};  // empty: it is made up, or read by another run's means
 };
 
 struct SweepRun {

@@ -34,7 +34,7 @@ std::string change(const SetRecord& before, const SetRecord& now) {
 
 // What differs in the separate validation set; empty: nothing, or there is none.
 std::string validation_change(const DataRecord& before, const DataRecord& now) {
-  if (!before.validation || !now.validation) return "";
+  if (!before.validation || !now.validation || now.validation->fingerprint.empty()) return "";
   return change(*before.validation, *now.validation);
 }
 
@@ -78,6 +78,12 @@ std::optional<SampleForm> form_of_run(const std::string& path) {
     return form_from_json(read_file(file, kMostFormBytes), file);
   }
   return {};
+}
+
+std::optional<SampleForm> form_of_weights(const Spec& spec) {
+  if (spec.initial_weights.empty() || spec.partial_weights) return {};
+  std::optional<SampleForm> form = form_of_run(spec.initial_weights);
+  return form && !form->columns.encodings.empty() ? form : std::nullopt;
 }
 
 void write_form(const std::string& folder, const SessionData& data,

@@ -8,6 +8,7 @@
 #include "base/disk.h"
 #include "data/sample_form.h"
 #include "session/session_data.h"
+#include "spec/spec.h"
 
 namespace dpt {
 
@@ -15,6 +16,10 @@ namespace dpt {
 // or a file of weights in one of these. Empty: the path is not in a run directory, or that has none
 // (early versions). Throws Error{data} if the file is damaged.
 std::optional<SampleForm> form_of_run(const std::string& path);
+
+// The form of the run on a table that wrote the initial weights, by which a table with the same
+// columns is read; empty: there is none. Throws Error{data} if its file is damaged.
+std::optional<SampleForm> form_of_weights(const Spec& spec);
 
 // REQUIRES: data.train was read (Dataset::made).
 DataRecord record_of(const SessionData& data);

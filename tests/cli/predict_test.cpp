@@ -161,6 +161,18 @@ TEST_CASE("predict, export, report and data refuse to write over what they read"
   for (int i = 0; i < 2; ++i) CHECK(dptrain({"report", "t"}, {}, folder.path()).code == 0);
 }
 
+TEST_CASE("predict says that --top is for classes") {
+  const Folder folder;
+  folder.write("t.csv", "a,b\n1,2\n2,3\n3,4\n4,5\n");
+  folder.write(
+      "t.yaml",
+      "data: {dataset: {csv: t.csv}, batch_size: 4}\nmodel: [{linear: 1}]\nloss: mse_loss\n"
+      "optimizer: {sgd: 0.01}\nepochs: 1\n");
+  REQUIRE(dptrain({"t.yaml"}, {}, folder.path()).code == 0);
+  CHECK(has(predict(folder, {"t", "t.csv", "--top", "2"}).err, "note: --top is for classes"));
+  CHECK(!has(predict(folder, {"t", "t.csv"}).err, "--top"));
+}
+
 TEST_CASE("predict leaves out tables that it cannot read, and counts them") {
   const Folder folder;
   train(folder);

@@ -108,6 +108,23 @@ epochs: 1
   CHECK(has(refused.err, "  the training data: it had 4 samples, and has 5 now"));
 }
 
+TEST_CASE("a sweep from weights of a run on another table is continued") {
+  const Sweeps s(R"(name: t
+data: {dataset: {csv: {path: t.csv, standardize: true}}, batch_size: 4}
+model: [{linear: 1}]
+loss: mse_loss
+optimizer: {sgd: 0.05}
+epochs: 1
+)");
+  s.folder.write("t.csv", "a,b\n1,2\n2,3\n3,4\n4,5\n");
+  s.folder.write("other.csv", "a,b\n7,2\n5,3\n3,4\n6,5\n");
+  REQUIRE(dptrain({"t.yaml", "data.dataset.csv.path=other.csv"}, {}, s.folder.path()).code == 0);
+  const std::vector<std::string> words = {"optimizer.lr=0.1,0.01",
+                                          "initial_weights=runs/t/1/model.safetensors"};
+  CHECK(s.run(words).code == 0);
+  CHECK(has(s.run(words).err, "continuing sweep sweeps/t/1: 2 runs, 0 to train"));
+}
+
 TEST_CASE("sweep refuses another sweep's directory, a run's, and a wrong command line") {
   const Sweeps s;
   CHECK(s.run({"data.batch_size=12,24", "epochs=1", "--out=d"}).code == 0);

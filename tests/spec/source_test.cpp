@@ -93,9 +93,9 @@ TEST_CASE("words of PyTorch that are not needed have advice, and calls the way t
           "dimensions");
   CHECK(suggestion("nn.Linear(784, 100)", {"linear"}) ==
         "write `linear: {...}`; `dptrain explain linear` lists its keys");
-  for (const char* word : {"stratify", "StratifiedKFold(5)", "KFold", "GroupKFold",
-                           "TimeSeriesSplit", "validation_split",
-                           "shuffle_split", "train_test_split"}) {
+  for (const char* word :
+       {"stratify", "StratifiedKFold(5)", "KFold", "GroupKFold", "TimeSeriesSplit",
+        "validation_split", "shuffle_split", "train_test_split"}) {
     CAPTURE(word);
     CHECK(suggestion(word, {"dataset", "shuffle"}).find("\"Splits of your own\" in docs/data.md") !=
           std::string::npos);
