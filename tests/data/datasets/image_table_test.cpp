@@ -86,12 +86,12 @@ TEST_CASE("image_table: images that are missing, damaged or of different sizes")
   folder.write("images/f.ppm", ppm(3, 2, 'f'));
   const std::string kinds = ", targets: 1, classes: 2";
   CHECK(has(refusal_of(folder, "a.ppm,0\nz.ppm,1\n", kinds),
-            "t.csv: there is no image " + folder.file("images/z.ppm") +
-                ", of sample 1 (counted from 0); `folder` and `ending` say where images are"));
+            "t.csv: image " + folder.file("images/z.ppm") +
+                " of sample 1 (counted from 0) does not exist; check `folder` and `ending`, or "));
   CHECK(has(refusal_of(folder, "a.ppm,0\nf.ppm,1\n", kinds), "all samples must have one size"));
   CHECK(has(refusal_of(folder, "a.ppm,0\n,1\n", kinds), "t.csv:2:1: column '0' is empty"));
   CHECK(has(refusal_of(folder, "e.ppm,0\nz.ppm,1\n", kinds + ", on_error: skip"),
-            "t.csv names no image that can be read"));
+            "none of the images that " + folder.file("t.csv") + " names can be read"));
   folder.write("t.csv", "e.ppm,0\na.ppm,1\nz.ppm,0\nb.ppm,1\n");
   const Dataset d = load("image_table", of_images(folder, kinds + ", on_error: skip"));
   CHECK(first_bytes(d) == std::vector<uint8_t>{'a', 'b'});

@@ -58,7 +58,7 @@ TEST_CASE("images in folders of classes, below them, and those that are no class
             "each class needs a subfolder of its own: move the images to "));
   CHECK(has(why("seg"), "holds images/ and masks/, which look like images and their masks"));
   CHECK(has(why("outer"), "if its subfolders are the classes, write: dptrain init "));
-  CHECK(has(why("loose"), "loose holds 2 images side by side; each class needs"));
+  CHECK(has(why("loose"), "loose holds 2 images but no class folders; each class needs"));
   CHECK(has(why("gifs"), "but files of types that are not read: 1 .gif"));
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("splits without classes, and images with boxes of objects, are refused
     return data_error([&] { guess_data({.path = folder.file(name)}); });
   };
   const std::string pets = why("pets");
-  CHECK(has(pets, "pets/train holds 4 images side by side; each class needs a subfolder"));
+  CHECK(has(pets, "pets/train holds 4 images but no class folders; each class needs its own"));
   CHECK(has(why("yolo"), "yolo holds images and labels/ with .txt files, as for object detection"));
   CHECK(has(why("robo"), "robo/train holds images and labels/ with .txt files, as for object"));
   CHECK(has(why("coco"), "coco holds images and annotations/ with .json files, as for object"));
@@ -140,7 +140,7 @@ TEST_CASE("splits without classes, and images with boxes of objects, are refused
   CHECK(has(sorted.notes.at(2), "test1 is not used as a test set: its 1 image lies in no folders"));
   // The remedy for names that begin with the class works.
   folder.write("pets/train/notes.txt", "");
-  const size_t begin = pets.find("(echo "), end = pets.find(", and then: dptrain init '");
+  const size_t begin = pets.find("(echo "), end = pets.find(", then run: dptrain init '");
   REQUIRE(end != pets.npos);
   CHECK(std::system(pets.substr(begin, end - begin).c_str()) == 0);
   const DataGuess g = guess_data({.path = folder.file("pets/train/classes.csv")});
@@ -249,7 +249,7 @@ TEST_CASE("the images of a table are those of its split, and most of them exist"
           doctest::skip(!reads_png())) {
   const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
   const Folder folder;
-  std::string train = "id,age\n", valid = "id,age\n", gaps = "file,age\n", houses = "id,age\n";
+  std::string train = "id,age\n", valid = "id,age\n", gaps = "file,age\n", houses = "id,size,age\n";
   for (int i = 0; i < 12; ++i) {
     folder.write(fmt::format("train/{}.png", i), image);
     if (i < 4) {
@@ -259,7 +259,7 @@ TEST_CASE("the images of a table are those of its split, and most of them exist"
     }
     train += fmt::format("{},{}.5\n", i, i);
     gaps += fmt::format("{},{}.5\n", i == 3 ? "" : fmt::format("train/{}.png", i + i / 9), i);
-    houses += fmt::format("{},{}.5\n", i + 9, i);
+    houses += fmt::format("{},{}.5,{}.5\n", i + 9, i % 5, i);
   }
   folder.write("valid.csv", valid);
   const DataGuess g = guess_data({.path = folder.write("train.csv", train)});
