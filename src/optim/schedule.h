@@ -43,7 +43,7 @@ struct ScheduleType : RegistryEntry {
   bool needs_metric = false;  // PyTorch's step() takes a metric, once per epoch
   // For needs_metric: whether a larger metric is better.
   bool (*takes_larger)(const std::any& settings) = nullptr;
-  bool own_rate = false;      // starts from its own learning rate, not the optimizer's
+  bool own_rate = false;  // starts from its own learning rate, not the optimizer's
   // For own_rate: the base learning rates of parameters in no group and of each of the spec's
   // parameter_groups; one: of all parameters. Null: one.
   std::vector<double> (*rates)(const std::any& settings) = nullptr;

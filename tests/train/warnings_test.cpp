@@ -124,8 +124,7 @@ TEST_CASE("each warning has its golden text") {
       {"schedule={one_cycle: {max_lr: 0.1}, warmup: 100}"});
   add("a warm-up of one epoch", spec_with(), {"schedule={cosine_annealing: {}, warmup: 1}"});
   add("a schedule that never begins to change", spec_with(), {"schedule={step: 30}"});
-  add("a plateau of the largest loss", spec_with(),
-      {"schedule={reduce_on_plateau: {mode: max}}"});
+  add("a plateau of the largest loss", spec_with(), {"schedule={reduce_on_plateau: {mode: max}}"});
   add("a schedule of rprop", spec_with(), {"schedule={step: 3}", "optimizer=rprop"});
   add("an average that never begins", spec_with(), {"optimizer={asgd: {average: true}}"});
   add("a schedule of a single epoch", spec_with(), {"schedule=cosine_annealing", "epochs=1"});
