@@ -7,8 +7,8 @@
 #include <fstream>
 #include <initializer_list>
 #include <map>
-#include <ranges>
 #include <set>
+#include <span>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -172,7 +172,8 @@ bool names_one_of(const fs::path& table, const std::vector<fs::path>& files) {
   std::ifstream in(table, std::ios::binary);
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(in.gcount()));
-  return std::ranges::any_of(files | std::views::take(kFiles), [&](const fs::path& file) {
+  const auto first = std::span(files).first(std::min(kFiles, files.size()));
+  return std::ranges::any_of(first, [&](const fs::path& file) {
     const std::string stem = file.stem().string();
     return text.find(file.filename().string()) != text.npos ||
            (stem.size() >= kShortest && text.find(stem) != text.npos);
