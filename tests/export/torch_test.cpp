@@ -756,9 +756,9 @@ TEST_CASE("what can't be exported says why") {
   const std::string norm = "[flatten, {linear: 10}, batch_norm1d]";
   CHECK(refusal(spec("parallel: ddp\nsync_batch_norm: true\n", norm)) ==
         "with sync_batch_norm, batch norm uses the statistics of all ranks, but PyTorch's "
-        "SyncBatchNorm runs on GPUs only; export and train with reproducible=2 for a program "
-        "with the same numbers; parallel=single has another order of samples, and "
-        "sync_batch_norm=false other statistics");
+        "SyncBatchNorm runs on GPUs only; export and train with reproducible=2 to get the same "
+        "numbers; parallel=single changes the order of samples, and sync_batch_norm=false the "
+        "statistics");
   CHECK(refusal(spec("parallel: dp\nreproducible: 8\n", norm)) ==
         "each of the 2 replicas has statistics of its own for batch norm, but the equivalent "
         "program is one process; export with sync_batch_norm=true or parallel=single");

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <tuple>
 
 #include <fmt/format.h>
 
@@ -125,21 +124,25 @@ TEST_CASE("what a CSV does not tell is an error with a remedy") {
 TEST_CASE("inputs get the mean if any file beside the training file lacks some, or on request") {
   const std::string full = table(
       "a,b,y\n", 30, [](int i) { return fmt::format("{}.5,{}.25,{}.75", i * 7 % 5, i % 3, i); });
-  for (const auto& [name, text, fills] : std::vector<std::tuple<std::string, std::string, bool>>{
-           {"test.csv", "a,b,y\n1,2,3\n,5,6\n", true},
-           {"val.csv", "y,a,b\n1,2,3\n4,NA,6\n", true},
-           {"test.csv", "a,b\n1,2\n,5\n", true},  // without targets, for predictions
-           {"test.csv", "a,b,y,c\n1,2,3,\n4,5,6,\n", false},
-           {"test.csv", "a,b,y\n1,2,3\n4,5,6\n", false}}) {
-    CAPTURE(name);
-    CAPTURE(text);
+  struct Case {
+    std::string name, text;
+    bool fills;
+  };
+  for (const Case& c :
+       std::vector<Case>{{"test.csv", "a,b,y\n1,2,3\n,5,6\n", true},
+                         {"val.csv", "y,a,b\n1,2,3\n4,NA,6\n", true},
+                         {"test.csv", "a,b\n1,2\n,5\n", true},  // without targets, for predictions
+                         {"test.csv", "a,b,y,c\n1,2,3,\n4,5,6,\n", false},
+                         {"test.csv", "a,b,y\n1,2,3\n4,5,6\n", false}}) {
+    CAPTURE(c.name);
+    CAPTURE(c.text);
     const Folder folder;
     const std::string path = folder.write("train.csv", full);
-    folder.write(name, text);
+    folder.write(c.name, c.text);
     const DataGuess g = guess_data({.path = path});
-    CHECK(has(settings_text(g), "missing=mean") == fills);
-    CHECK(notes(g, name + " has fields without a value, which count as the column's mean") ==
-          fills);
+    CHECK(has(settings_text(g), "missing=mean") == c.fills);
+    CHECK(notes(g, c.name + " has fields without a value, which count as the column's mean") ==
+          c.fills);
     CHECK(has(settings_text(guess_data({.path = path, .fills_missing = true})), "missing=mean"));
   }
 }
