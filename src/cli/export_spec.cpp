@@ -13,6 +13,7 @@
 #include "base/disk.h"
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/lower_case.h"
 #include "base/refuse_overwriting.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
@@ -148,9 +149,7 @@ void export_onnx(const TrainedRun& run, const std::string& output, bool with_tra
 // The format that an output file's name asks for.
 std::string format_of(const std::string& output) {
   if (output.empty()) return "torch";
-  std::string ending = std::filesystem::path(output).extension().string();
-  for (char& c : ending)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string ending = lower_case(std::filesystem::path(output).extension().string());
   if (ending == ".onnx" || ending == ".safetensors") return ending.substr(1);
   if (ending == ".pt" || ending == ".pth") return "pt";
   if (ending == ".py") return "torch";

@@ -16,6 +16,7 @@
 #include "base/count.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/lower_case.h"
 #include "base/refuse_overwriting.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
@@ -34,9 +35,7 @@ enum class Format { table, csv, json, json_lines, npy };
 
 // The format of an output file, by its ending.
 Format output_format(const std::string& output) {
-  std::string ending = std::filesystem::path(output).extension().string();
-  for (char& c : ending)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string ending = lower_case(std::filesystem::path(output).extension().string());
   if (ending == ".csv") return Format::csv;
   if (ending == ".json") return Format::json;
   if (ending == ".jsonl") return Format::json_lines;

@@ -12,6 +12,7 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/lower_case.h"
 #include "base/units.h"
 #include "data/readers/bytes.h"
 
@@ -19,12 +20,6 @@ namespace dpt {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
 
 // A folder and all folders below it, following links. A loop of links would not end, and a few
 // links can form a tree of any size.
@@ -100,7 +95,7 @@ bool has_hidden_folders(const std::string& folder) {
 
 std::string count_by_ending(std::span<const std::string> files) {
   std::map<std::string, size_t> counts;
-  for (const std::string& path : files) ++counts[lower(fs::path(path).extension().string())];
+  for (const std::string& path : files) ++counts[lower_case(fs::path(path).extension().string())];
   std::string endings;
   for (const auto& [ending, count] : counts)
     endings += fmt::format("{}{} {}", endings.empty() ? "" : ", ", count,

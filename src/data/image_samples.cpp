@@ -192,8 +192,8 @@ ImageSize sample_size(const ImageReading& s, const std::vector<std::string>& fil
   return first;
 }
 
-std::vector<std::string> reasons_unreadable(const ImageReading& r,
-                                            const std::vector<std::string>& files) {
+std::vector<size_t> leave_out_damaged(const ImageReading& r, std::vector<std::string>& files,
+                                      std::vector<std::string>& warnings) {
   std::vector<std::string> reasons(files.size());
   std::atomic<size_t> next = 0;
   const auto work = [&] {
@@ -208,7 +208,17 @@ std::vector<std::string> reasons_unreadable(const ImageReading& r,
   for (size_t i = 1; i < usable_cores().size(); ++i) threads.emplace_back(work);
   work();
   threads.clear();
-  return reasons;
+  std::vector<size_t> kept;
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (!reasons[i].empty()) {
+      warnings.push_back("left out: " + reasons[i]);
+      continue;
+    }
+    if (kept.size() != i) files[kept.size()] = std::move(files[i]);
+    kept.push_back(i);
+  }
+  files.resize(kept.size());
+  return kept;
 }
 
 std::shared_ptr<const SampleReader> image_files_reader(const ImageReading& r,

@@ -33,10 +33,10 @@ struct ImageReading {
 // Error{data} if files differ. REQUIRES: there is a file.
 ImageSize sample_size(const ImageReading& r, const std::vector<std::string>& files);
 
-// Decodes each image once, and returns why those that fail cannot be read: one text for each file,
-// empty for those that can.
-std::vector<std::string> reasons_unreadable(const ImageReading& r,
-                                            const std::vector<std::string>& files);
+// Decodes each image once, and leaves out files that cannot be read; a warning says why. Returns
+// the former numbers of those that stay.
+std::vector<size_t> leave_out_damaged(const ImageReading& r, std::vector<std::string>& files,
+                                      std::vector<std::string>& warnings);
 
 // Makes samples u8 [3, height, width] of image files, decoded on demand.
 std::shared_ptr<const SampleReader> image_files_reader(const ImageReading& r,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/lower_case.h"
 #include "data/channel_scaling.h"
 #include "data/image_files.h"
 #include "data/readers/bytes.h"
@@ -25,13 +26,8 @@ enum class Kind { csv, npy, idx, image, unknown };
 
 // The extension in lower case, without a `.gz` behind it.
 std::string ending_of(const fs::path& file) {
-  const auto lower = [](std::string text) {
-    for (char& c : text)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return text;
-  };
-  std::string ending = lower(file.extension().string());
-  return ending == ".gz" ? lower(file.stem().extension().string()) : ending;
+  std::string ending = lower_case(file.extension().string());
+  return ending == ".gz" ? lower_case(file.stem().extension().string()) : ending;
 }
 
 Kind kind_of(const std::string& path) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/lower_case.h"
 #include "spec/language.h"
 #include "spec/metric_name.h"
 #include "spec/model.h"
@@ -348,9 +349,7 @@ constexpr MetricDoc kMetricDocs[] = {
 
 // A metric in any capitals, or the one of a class or label: f1.cat.
 std::string explain_metric(std::string_view word) {
-  std::string name(word);
-  for (char& c : name)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  std::string name = lower_case(std::string(word));
   name = without_label(name);
   for (const MetricDoc& m : kMetricDocs)
     if (name == m.name || (top_k(name) > 0 && m.name == "top5"))

@@ -27,7 +27,7 @@ std::string short_number(double x) {
   return fmt::format("{}", std::stod(fmt::format("{:.4g}", x)));
 }
 
-// Of a column of an f32 table, over these rows; empty rows: all.
+// The moments of a column of an f32 table over these rows; empty: over all.
 Moments moments_of(const Table& table, size_t column, std::span<const uint32_t> rows) {
   const auto columns = static_cast<size_t>(table.sample().elements());
   const std::span<const float> all = values_of<float>(table);
@@ -78,8 +78,9 @@ bool begins_with_norm(const Spec& spec) {
 }
 
 void check_inputs(const Spec& spec, const SessionData& data, std::vector<std::string>& out) {
-  if (spec.data.dataset.what->name != "csv" || !spec.data.transforms.empty() ||
-      begins_with_norm(spec) || !data.train.inputs.data || is_scaled(data.train.columns))
+  const auto& type = static_cast<const DatasetType&>(*spec.data.dataset.what);
+  if (type.input_columns == nullptr || !spec.data.transforms.empty() || begins_with_norm(spec) ||
+      !data.train.inputs.data || is_scaled(data.train.columns))
     return;
   const std::vector<NumberColumn> columns = number_columns(data);
   constexpr std::string_view kRemedy =

@@ -8,8 +8,8 @@
 
 namespace dpt {
 
-// What is far from a mean of 0 and a deviation of 1, and the key that scales it: sentences without
-// their ends. Empty: nothing is, or the spec or the first layer scales it.
+// Names what is far from a mean of 0 and a deviation of 1, and the key that scales it: sentences
+// without their ends. Empty: nothing is, or the spec or the first layer scales it.
 std::vector<std::string> scale_warnings(const Session& session);
 
 }  // namespace dpt

@@ -41,23 +41,6 @@ std::vector<std::string> classes_of(const std::string& folder) {
   return classes;
 }
 
-// Leaves out images that cannot be decoded, and names them.
-void leave_out_damaged(const ImageFolder& s, std::vector<std::string>& files,
-                       std::vector<int32_t>& labels, std::vector<std::string>& warnings) {
-  const std::vector<std::string> reasons = reasons_unreadable(s, files);
-  size_t kept = 0;
-  for (size_t i = 0; i < files.size(); ++i) {
-    if (!reasons[i].empty()) {
-      warnings.push_back("left out: " + reasons[i]);
-      continue;
-    }
-    if (kept != i) files[kept] = std::move(files[i]);
-    labels[kept++] = labels[i];
-  }
-  files.resize(kept);
-  labels.resize(kept);
-}
-
 // The numbers that classes have in the training set. Throws if they are none of its classes.
 std::vector<int32_t> numbers_in(const std::vector<std::string>& known,
                                 const std::vector<std::string>& classes,
@@ -108,7 +91,11 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   std::vector<std::string>& files = found.images;
   if (const std::string deep = gray16_text(files); !deep.empty())
     d.warnings.push_back(fmt::format("{}: {}", folder, deep));
-  if (s.skips()) leave_out_damaged(s, files, labels, d.warnings);
+  if (s.skips()) {
+    const std::vector<size_t> kept = leave_out_damaged(s, files, d.warnings);
+    for (size_t i = 0; i < kept.size(); ++i) labels[i] = labels[kept[i]];
+    labels.resize(kept.size());
+  }
   for (size_t c = 0; c < classes.size(); ++c)
     if (std::ranges::find(labels, numbers[c]) == labels.end())
       fail(Fault::data, "{} contains no image that can be read",

@@ -102,27 +102,15 @@ void check_files(const std::vector<std::string>& files, const std::string& path)
          path, *missing, missing - files.begin());
 }
 
-// Leaves out images that cannot be read, and their lines.
-void leave_out_damaged(const ImageTable& t, std::vector<std::string>& files, CsvTable& table,
-                       std::vector<std::string>& warnings) {
-  const std::vector<std::string> reasons = reasons_unreadable(t, files);
+// Keeps these lines, which are in ascending order.
+void keep_rows(CsvTable& table, const std::vector<size_t>& rows) {
   const auto columns = static_cast<std::ptrdiff_t>(table.columns());
-  size_t kept = 0;
-  for (size_t i = 0; i < files.size(); ++i) {
-    if (!reasons[i].empty()) {
-      warnings.push_back("left out: " + reasons[i]);
-      continue;
-    }
-    if (kept != i) {
-      files[kept] = std::move(files[i]);
-      std::copy_n(table.values.begin() + static_cast<std::ptrdiff_t>(i) * columns, columns,
-                  table.values.begin() + static_cast<std::ptrdiff_t>(kept) * columns);
-    }
-    ++kept;
-  }
-  files.resize(kept);
-  table.values.resize(kept * table.columns());
-  table.rows = kept;
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (rows[i] != i)
+      std::copy_n(table.values.begin() + static_cast<std::ptrdiff_t>(rows[i]) * columns, columns,
+                  table.values.begin() + static_cast<std::ptrdiff_t>(i) * columns);
+  table.values.resize(rows.size() * table.columns());
+  table.rows = rows.size();
 }
 
 Dataset load(const std::any& settings, const LoadQuery& query) {
@@ -136,7 +124,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   std::vector<std::string> files = files_of(t, file, query.split);
   Dataset d;
   if (t.skips())
-    leave_out_damaged(t, files, file.table, d.warnings);
+    keep_rows(file.table, leave_out_damaged(t, files, d.warnings));
   else
     check_files(files, path);
   if (files.empty()) fail(Fault::data, "none of the images that {} names can be read", path);

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "base/image_shape.h"
+#include "base/lower_case.h"
 #include "data/guess/guess.h"
 #include "data/readers/npy.h"
 
@@ -33,13 +34,6 @@ std::vector<std::string> files_in(const std::string& folder) {
   return out;
 }
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return text;
-}
-
 bool is_npy(const std::string& name) { return name.ends_with(".npy") || name.ends_with(".npy.gz"); }
 bool is_idx(const std::string& name) {
   return name.find("idx1-ubyte") != name.npos || name.find("idx3-ubyte") != name.npos ||
@@ -50,7 +44,7 @@ bool is_idx(const std::string& name) {
 std::string named(const std::vector<std::string>& files, const std::vector<std::string>& names) {
   for (const std::string& name : names)
     for (const std::string& file : files)
-      if (is_npy(file) && lower(file.substr(0, file.find(".npy"))) == name) return file;
+      if (is_npy(file) && lower_case(file.substr(0, file.find(".npy"))) == name) return file;
   return "";
 }
 
@@ -74,7 +68,7 @@ Pair npy_pair(const std::vector<std::string>& files, const std::string& word) {
 Pair idx_pair(const std::vector<std::string>& files, std::initializer_list<const char*> words) {
   Pair out;
   for (const std::string& file : files) {
-    const std::string name = lower(file);
+    const std::string name = lower_case(file);
     if (!is_idx(name) ||
         std::ranges::none_of(words, [&](const char* w) { return name.find(w) != name.npos; }))
       continue;
@@ -127,8 +121,8 @@ std::string name_of_folder(const std::string& folder) {
 
 bool holds_arrays(const std::string& folder) {
   const std::vector<std::string> files = files_in(folder);
-  return std::ranges::any_of(files,
-                             [](const std::string& f) { return is_npy(f) || is_idx(lower(f)); });
+  return std::ranges::any_of(
+      files, [](const std::string& f) { return is_npy(f) || is_idx(lower_case(f)); });
 }
 
 std::string npz_problem(const std::string& path) {
@@ -159,7 +153,7 @@ DataGuess guess_arrays(const std::string& path) {
     add(g, folder, train, {}, "images", "labels");
   } else {
     for (const std::string& file : files)
-      if (lower(file).ends_with(".npz"))
+      if (lower_case(file).ends_with(".npz"))
         fail(Fault::data, "{}", npz_problem((fs::path(folder) / file).string()));
     fail(Fault::data,
          "{} holds {}, of which none is an input and another its targets by name; name them x.npy "

@@ -10,6 +10,7 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/lower_case.h"
 #include "base/one_line.h"
 #include "base/utf8.h"
 #include "data/column_profile.h"
@@ -137,9 +138,7 @@ void add_several_targets(DataGuess& g, const ScannedColumns& t, const std::strin
 
 // Tables of images as pixels often have the class in front.
 void note_first_target(DataGuess& g, const ScannedColumns& t, const GuessQuery& query) {
-  std::string name = t.head.names[0];
-  for (char& c : name)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string name = lower_case(t.head.names[0]);
   if (query.target.empty() && (name == "label" || name == "target" || name == "class"))
     g.notes.push_back(
         fmt::format("the target is the last column; if it is the first, use --target {0}",

@@ -8,6 +8,7 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/lower_case.h"
 #include "base/one_line.h"
 #include "data/guess/csv_images.h"
 #include "data/readers/csv_header.h"
@@ -96,9 +97,7 @@ void profile(ScannedColumns& t, const std::string& path, const CsvFormat& format
 
 // Whether a name is that of an index: id, user_id, PassengerId, rownames, or none.
 bool names_index(std::string_view name) {
-  std::string lower(name);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string lower = lower_case(std::string(name));
   for (const char* const word : {"", "id", "ids", "idx", "index", "uuid", "guid", "rowid",
                                  "rowname", "rownames", "row_names"})
     if (lower == word) return true;

@@ -214,11 +214,11 @@ std::optional<ImageColumn> images_of(const ScannedColumns& t, const CsvFormat& f
       std::ranges::find(t.exclude, image->column) != t.exclude.end())
     return {};
   if (image->exists) return image;
+  // Of two columns, the other one is the target.
+  const bool only = t.profiles.size() == 2 && t.is_target(image->column);
   const std::vector<std::string> reasons = reasons_left_out(t);
-  for (size_t i = 0; i < t.profiles.size(); ++i) {
-    const bool other_target = t.is_target(image->column) && t.profiles.size() == 2;
-    if (i != image->column && !t.is_target(i) && reasons[i].empty() && !other_target) return {};
-  }
+  for (size_t i = 0; i < t.profiles.size() && !only; ++i)
+    if (i != image->column && !t.is_target(i) && reasons[i].empty()) return {};
   fail(Fault::data,
        "{}: column '{}' holds names of images, such as {}, but there is no such file in {} or its "
        "subfolders; move the images there",
@@ -255,14 +255,10 @@ void add_images(DataGuess& g, const ScannedColumns& t, const ImageColumn& images
     if (gone && missing.empty()) missing = file;
     return gone;
   });
-  const bool skips = !missing.empty();
-  if (skips)
+  if (!missing.empty())
     g.notes.push_back(fmt::format("warning: {} of {} do not exist, such as {}; they are left out",
                                   all - files.size(), counted(all, "image"), missing));
-  add_image_settings(g, files);
-  const auto is_skip = [](const DataGuess::Setting& s) { return s.key == "on_error"; };
-  if (skips && std::ranges::none_of(g.settings, is_skip))
-    g.settings.push_back({"on_error", "skip", "images that cannot be read are left out"});
+  add_image_settings(g, files, !missing.empty());
 }
 
 }  // namespace dpt

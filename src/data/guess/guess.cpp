@@ -8,6 +8,7 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/lower_case.h"
 #include "base/units.h"
 #include "data/check_samples.h"
 #include "data/guess/image_layout.h"
@@ -28,8 +29,8 @@ const DatasetType* find_type(std::string_view name) {
 // fashion-mnist and FashionMNIST are fashion_mnist.
 std::string bare(std::string_view name) {
   std::string out;
-  for (const char c : name)
-    if (c != '_' && c != '-') out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (const char c : lower_case(std::string(name)))
+    if (c != '_' && c != '-') out += c;
   return out;
 }
 

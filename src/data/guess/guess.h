@@ -69,8 +69,9 @@ DataGuess guess_data(const GuessQuery& query);
 DataGuess guess_csv(const GuessQuery& query);
 DataGuess guess_images(const std::string& folder);
 // Adds the size to which images are brought, and what is to be known of the files, of which some
-// are read.
-void add_image_settings(DataGuess& guess, const std::vector<std::string>& files);
+// are read. skips: images are left out in any case.
+void add_image_settings(DataGuess& guess, const std::vector<std::string>& files,
+                        bool skips = false);
 DataGuess guess_arrays(const std::string& path);  // a folder of .npy or IDX files, or one .npy
 bool holds_arrays(const std::string& folder);     // .npy or IDX files
 // Says how to save the arrays of an .npz file.

@@ -99,7 +99,7 @@ std::string nested_text(const ImageLayout& layout) {
 
 }  // namespace
 
-void add_image_settings(DataGuess& g, const std::vector<std::string>& all) {
+void add_image_settings(DataGuess& g, const std::vector<std::string>& all, bool skips) {
   constexpr size_t kDecoded = 100;
   const std::vector<fs::path> files = some_of(all, kDecoded);
   const Sizes sizes = sizes_of(files);
@@ -116,10 +116,9 @@ void add_image_settings(DataGuess& g, const std::vector<std::string>& all) {
         sizes.turned, counted(files.size(), "image"), sizes.turned == 1 ? "has" : "have", g.type));
   if (const std::string deep = gray16_text(all); !deep.empty()) g.notes.push_back(deep);
   add_sizes(g, sizes);
-  if (!sizes.damaged.empty()) {
-    g.notes.push_back(sizes.damaged);
+  if (!sizes.damaged.empty()) g.notes.push_back(sizes.damaged);
+  if (skips || !sizes.damaged.empty())
     g.settings.push_back({"on_error", "skip", "images that cannot be read are left out"});
-  }
 }
 
 DataGuess guess_images(const std::string& folder) {

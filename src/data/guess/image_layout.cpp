@@ -16,6 +16,7 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/lower_case.h"
 #include "base/units.h"
 #include "data/image_files.h"
 #include "data/readers/image.h"
@@ -51,11 +52,7 @@ std::vector<fs::path> images(const fs::path& folder) {
   return out;
 }
 
-std::string lower_name(const fs::path& path) {
-  std::string out = path.filename().string();
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
+std::string lower_name(const fs::path& path) { return lower_case(path.filename().string()); }
 
 bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::ranges::find(names, name) != names.end();

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/lower_case.h"
+
 namespace dpt {
 namespace {
 
@@ -74,9 +76,7 @@ bool parse_csv_number(std::string_view text, double& out, char decimal) {
 std::optional<double> parse_csv_label(std::string_view text) {
   constexpr size_t kLongest = 5;
   if (text.size() > kLongest) return {};
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string lower = lower_case(std::string(text));
   if (lower == "true" || lower == "yes") return 1;
   if (lower == "false" || lower == "no") return 0;
   return {};

@@ -49,7 +49,7 @@ Operands weight_gradient(const KernelQuery& q) {
   return o;
 }
 
-// What follows the product.
+// What a kernel does after the product.
 enum class Then { nothing, relu, relu_mask, relu_gradient };
 
 template <bool kLinear, Then kThen>
