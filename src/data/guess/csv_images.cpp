@@ -127,9 +127,9 @@ std::optional<ImageColumn> find_image_column(const ScannedColumns& t, const CsvF
                                              const std::string& path) {
   constexpr size_t kIds = 4;  // names without endings are in one of the first columns
   constexpr double kHalf = 0.5, kNearlyAll = 0.9;  // ids may be those of something else
-  const std::vector<std::string> kEndings = {".jpg",  ".jpeg", ".png",  ".JPG", ".JPEG", ".PNG",
-                                             ".tif",  ".tiff", ".webp", ".bmp", ".TIF",  ".TIFF",
-                                             ".WEBP", ".BMP",  ".ppm",  ".pgm"};
+  const std::vector<std::string> endings = {".jpg",  ".jpeg", ".png",  ".JPG", ".JPEG", ".PNG",
+                                            ".tif",  ".tiff", ".webp", ".bmp", ".TIF",  ".TIFF",
+                                            ".WEBP", ".BMP",  ".ppm",  ".pgm"};
   const auto named = std::ranges::find_if(t.profiles, names_images);
   std::vector<size_t> columns;
   for (size_t i = 0; i < t.profiles.size(); ++i)
@@ -139,7 +139,7 @@ std::optional<ImageColumn> find_image_column(const ScannedColumns& t, const CsvF
     if (!names_images(t.profiles[column]) && repeats(names)) continue;
     std::optional<ImageColumn> place = names_images(t.profiles[column])
                                            ? place_of(names, folders, {""}, kHalf)
-                                           : place_of(names, folders, kEndings, kNearlyAll);
+                                           : place_of(names, folders, endings, kNearlyAll);
     if (!place) continue;
     place->column = column;
     return place;
