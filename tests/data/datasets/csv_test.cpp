@@ -41,7 +41,8 @@ TEST_CASE("csv: the numbers as read are freed while samples are made of them") {
   folder.write("t.csv", text);
   const size_t grown = peak_growth(
       [&] { CHECK(load("csv", "t.csv", Split::train, folder.path()).size() == kRows); });
-  CHECK(grown < kSanitizerFactor * kRows * kColumns * sizeof(double) * 5 / 4);
+  // Both together are 3/2 of what is read; 1/8 is what an allocator holds back, and buffers.
+  CHECK(grown < kSanitizerFactor * kRows * kColumns * sizeof(double) * 11 / 8);
 }
 
 TEST_CASE("csv: delimiters and a test split") {
