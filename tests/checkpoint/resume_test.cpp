@@ -60,6 +60,7 @@ TEST_CASE("the rest of a run has the bits of the whole: optimizers, schedules, s
     CAPTURE(how[1]);
     const Straight straight(how);
     for (const int step : {3, 10}) {
+      if (kSanitized && step == 10) continue;
       CAPTURE(step);
       same(straight.ran, straight.rest(step, how));
     }
@@ -89,7 +90,8 @@ TEST_CASE("so it is in every mode, with states that their owners keep, too") {
     if (!kCanFork && how[0] != "parallel=dp") continue;
     CAPTURE(how[0]);
     const Straight straight(how);
-    for (const int step : {4, 10}) same(straight.ran, straight.rest(step, how));
+    for (const int step : {4, 10})
+      if (!kSanitized || step == 4) same(straight.ran, straight.rest(step, how));
   }
 }
 
@@ -127,6 +129,7 @@ TEST_CASE("a schedule that jumps when a run gets longer is warned of") {
   const std::string longer = train("{cosine_annealing: }", "20", folder.file("run"));
   CHECK_MESSAGE(has(longer, "warning: the learning rate jumps from "), longer);
   CHECK_MESSAGE(has(longer, ": the schedule now has 20 epochs, not 2; "), longer);
+  CHECK_MESSAGE(has(longer, "keep the last rate: schedule=constant optimizer.lr=0.00"), longer);
   // Half of the rate follows half of the rate.
   train("{cosine_annealing: }", "2", "");
   const std::string smooth = train("{cosine_annealing: }", "4", folder.file("run"));

@@ -10,27 +10,17 @@
 
 #include "base/machine.h"
 #include "base/units.h"
+#include "sanitizers.h"
 
 namespace dpt {
 
-// ThreadSanitizer keeps four bytes and more about each byte, AddressSanitizer one about eight, and
-// what is freed stays for a while.
-#if defined(__has_feature)
-inline constexpr bool kThreadSanitizer = __has_feature(thread_sanitizer);
-inline constexpr bool kAddressSanitizer = __has_feature(address_sanitizer);
-#elif defined(__SANITIZE_THREAD__)
-inline constexpr bool kThreadSanitizer = true, kAddressSanitizer = false;
-#elif defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kThreadSanitizer = false, kAddressSanitizer = true;
-#else
-inline constexpr bool kThreadSanitizer = false, kAddressSanitizer = false;
-#endif
-inline constexpr size_t kSanitizerFactor = kThreadSanitizer ? 6 : 1;
+// ThreadSanitizer keeps four bytes and more about each.
+inline constexpr size_t kSanitizerFactor = kThreadSanitized ? 6 : 1;
 // What a hostile file may cost.
 inline constexpr size_t kHostileBytes = kSanitizerFactor * 64 * kMiB;
 
 // By how many bytes the memory that this process occupies grows at most while f() runs: pages that
-// are touched, not address space. What AddressSanitizer takes for its own is left out.
+// are touched, not address space. Not the byte that AddressSanitizer keeps about eight.
 template <class F>
 size_t peak_growth(F&& f) {
 #ifdef __GLIBC__
@@ -42,7 +32,7 @@ size_t peak_growth(F&& f) {
   const size_t peak = memory_use().peak;
   REQUIRE(before > 0);
   const size_t grown = peak > before ? peak - before : 0;
-  return kAddressSanitizer ? grown / 9 * 8 : grown;
+  return kSanitized ? grown / 9 * 8 : grown;
 }
 
 }  // namespace dpt

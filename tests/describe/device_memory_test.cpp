@@ -20,6 +20,7 @@
 #include "engine/gpu/batch_input.h"
 #include "engine/gpu/team.h"
 #include "engine/own_states.h"
+#include "sanitizers.h"
 #include "session/later_gradients.h"
 #include "session/memory.h"
 #include "session/update_partition.h"
@@ -120,6 +121,7 @@ void check_gpus(const std::string& yaml, Words how) {
 
 TEST_CASE("GPUs allocate what the plan says") {
   for (const char* yaml : {kWide, kConvolutions}) {
+    if (kSanitized && yaml == kWide) continue;
     check_gpus(yaml, {"parallel=single"});
     check_gpus(yaml, {"parallel=single", "accumulate=2"});
     check_gpus(yaml, {"parallel={dp: {loss: distributed}}", "devices=2"});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "paths.h"
 #include "train/fashion_mnist.h"
@@ -45,12 +46,13 @@ std::vector<std::string> characters() {
 
 TEST_CASE("every spec of configs/ trains") {
   const std::string data = fashion_mnist();
+  const size_t steps = kSanitized ? 1 : 3;
   size_t trained = 0;
   for (const auto& entry : fs::directory_iterator(kConfigs)) {
     if (entry.is_directory()) continue;  // large: below
     const std::string name = entry.path().stem().string();
     CAPTURE(name);
-    std::vector<std::string> how = {"steps=3", "log.every=1"};
+    std::vector<std::string> how = {fmt::format("steps={}", steps), "log.every=1"};
     const std::string text = config(name);
     if (text.find("extends: large/") != text.npos) continue;  // resnets_test.cpp
     if (text.find("dataset: fashion_mnist") != text.npos) {
@@ -61,7 +63,7 @@ TEST_CASE("every spec of configs/ trains") {
       for (const std::string& more : characters()) how.push_back(more);
     const Ran ran = run_spec(text, how);
     CHECK_MESSAGE(ran.code == 0, ran.err);
-    CHECK(ran.step_losses().size() == 3);
+    CHECK(ran.step_losses().size() == steps);
     CHECK(std::ranges::all_of(ran.step_losses(), [](double x) { return std::isfinite(x); }));
     CHECK(!ran.weights.empty());
     ++trained;
@@ -123,7 +125,9 @@ TEST_CASE("dp_toy's other counts of devices cut batches as torch's chunk does") 
 TEST_CASE("fmnist_single, _dp and _ddp are one training, bit for bit") {
   const std::string data = fashion_mnist();
   if (data.empty()) return;
-  const std::vector<std::string> common = {data, "steps=50", "cores=1", "log.every=1"};
+  const size_t steps = kSanitized ? 3 : 50;
+  const std::vector<std::string> common = {data, fmt::format("steps={}", steps), "cores=1",
+                                           "log.every=1"};
   const auto with = [&](const std::string& more) {
     std::vector<std::string> out = common;
     out.push_back(more);
@@ -134,7 +138,7 @@ TEST_CASE("fmnist_single, _dp and _ddp are one training, bit for bit") {
   const Ran dp = run_spec(config("fmnist_dp"), common);
   REQUIRE(single.code == 0);
   REQUIRE(dp.code == 0);
-  CHECK(single.step_losses().size() == 50);
+  CHECK(single.step_losses().size() == steps);
   CHECK(single.step_losses() == dp.step_losses());
   CHECK(data_of(single.weights) == data_of(dp.weights));
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sanitizers.h"
 #include "train/run.h"
 
 namespace dpt {
@@ -17,24 +18,9 @@ struct Ran {
   std::vector<double> step_losses() const;  // of each recorded step
 };
 
-// Whether AddressSanitizer looks on, at some ten times the cost.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-inline constexpr bool kSanitized = __has_feature(address_sanitizer);
-#else
-inline constexpr bool kSanitized = false;
-#endif
-
 // Whether ddp can be run in this process: ThreadSanitizer has a thread of its own, and ranks are
 // forked only where there is one. It would see the threads of one rank alone, anyway.
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool kCanFork = false;
-#elif defined(__has_feature)
-inline constexpr bool kCanFork = !__has_feature(thread_sanitizer);
-#else
-inline constexpr bool kCanFork = true;
-#endif
+inline constexpr bool kCanFork = !kThreadSanitized;
 
 // That CUDA is said to show, where runs get fake ones.
 inline constexpr int kFakeGpus = 4;

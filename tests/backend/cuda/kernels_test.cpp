@@ -14,6 +14,7 @@
 #include "backend/cuda/on_device.h"
 #include "base/units.h"
 #include "graph/fuzzed_samples.h"
+#include "sanitizers.h"
 
 namespace dpt::cuda {
 namespace {
@@ -23,6 +24,7 @@ Conformance::Got run_on_fakes(const KernelType& row, const KernelQuery& q,
   std::vector<HostTensor> got;
   for (const ThreadOrder order :
        {ThreadOrder::forward, ThreadOrder::reverse, ThreadOrder::shuffled}) {
+    if (kSanitized && order != ThreadOrder::shuffled) continue;
     FakeApi api({.order = order, .strict = true});
     std::vector<HostTensor> again = run_on(api, row, q, in, kStep);
     if (got.empty())
@@ -291,7 +293,7 @@ TEST_CASE("pieces of a gradient of attention begin at addresses that cuDNN takes
 
 TEST_CASE("own kernels agree with the plain loops on fuzzed shapes") {
   ShapeFuzzer fuzzer(fuzz_setting("DPT_FUZZ_SEED", 5));
-  const uint64_t shapes = fuzz_setting("DPT_FUZZ_SHAPES", 4);
+  const uint64_t shapes = fuzz_setting("DPT_FUZZ_SHAPES", kSanitized ? 1 : 4);
   Conformance c(run_on_fakes);
   for (const OperatorType& type : operator_table()) {
     const Samples& samples = written_samples_of(type.name);
@@ -300,7 +302,7 @@ TEST_CASE("own kernels agree with the plain loops on fuzzed shapes") {
       if (const auto s = fuzzer.draw(samples)) c.compare_with_gradient(*s);
   }
   CHECK(c.failures() == "");
-  CHECK(c.count() > 500);
+  CHECK(c.count() > (kSanitized ? 125 : 500));
 }
 
 }  // namespace
