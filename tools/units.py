@@ -178,7 +178,8 @@ def group(paths):
         by_folder[os.path.dirname(file.path)].append(Unit(file))
     # Files of a folder include the same headers; what is left over joins whatever has room.
     for unit in join([unit for inside in by_folder.values() for unit in join(inside, headers)], headers):
-        print('\t'.join(f.path for f in unit.files))
+        # From where meson calls this: the commands of two clones are then equal.
+        print('\t'.join(os.path.relpath(f.path) for f in unit.files))
 
 
 def in_unit(file, names, folder):
@@ -208,7 +209,7 @@ def write(unit, paths):
     with open(unit, 'w', encoding='utf-8') as f:
         f.write(out)
     with open(unit + '.d', 'w', encoding='utf-8') as f:
-        depends = sorted(set(paths).union(*(file.headers for file in files)))
+        depends = sorted(set(paths).union(*(map(os.path.relpath, file.headers) for file in files)))
         f.write(f'{unit}: ' + ' '.join(p.replace(' ', '\\ ') for p in depends) + '\n')
 
 

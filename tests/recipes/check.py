@@ -9,6 +9,7 @@ Exits with 77 where meson or ninja is missing.
 
 Usage: check.py BUILD"""
 
+import filecmp
 import json
 import os
 import re
@@ -91,14 +92,9 @@ def add_files(to):
 
 
 def options_of(build):
-    """The options of a build as words for meson.
-
-    Units of several files (folder_units) are compiled again, so they are not optimized; kernels, which have flags of
-    their own, are taken over in any case."""
+    """The options of a build as words for meson."""
     with open(os.path.join(build, 'meson-info/intro-buildoptions.json'), encoding='utf-8') as f:
         options = {o['name']: o['value'] for o in json.load(f)}
-    if options['folder_units'] == 'all' or (options['folder_units'], options['buildtype']) == ('auto', 'release'):
-        options['optimization'] = '0'
     same = ['buildtype', 'optimization', 'debug', 'werror', 'warning_level', 'b_ndebug', 'onednn', 'jpeg', 'png',
             'webp', 'tiff', 'folder_units']
     return [f'-D{name}={str(options[name]).lower()}' for name in same if name in options] + ['-Dtests=disabled',
@@ -106,15 +102,33 @@ def options_of(build):
 
 
 def take_over(build, to):
-    """Copies what is compiled already."""
-    for name in ['.ninja_deps', '.ninja_log']:
-        shutil.copy2(os.path.join(build, name), os.path.join(to, name))
+    """Copies what is compiled already, and the units of several files, which are written again if they change."""
+    shutil.copy2(os.path.join(build, '.ninja_deps'), os.path.join(to, '.ninja_deps'))
+    with open(os.path.join(build, '.ninja_log'), encoding='utf-8') as old, \
+            open(os.path.join(to, '.ninja_log'), 'w', encoding='utf-8') as new:
+        new.writelines(line for line in old if '\tbuild.ninja\t' not in line)  # or meson would run again
     for folder, _, names in os.walk(os.path.join(build, 'src')):
         target = os.path.join(to, os.path.relpath(folder, build))
         for name in names:
-            if name.endswith(('.o', '.gch', '.pch')):
+            source, copy = os.path.join(folder, name), os.path.join(target, name)
+            written = name.endswith('.cpp') and os.path.exists(copy)  # by meson, with the additions
+            if name.endswith(('.o', '.cpp', '.cpp.d')) and (
+                    not written or filecmp.cmp(source, copy, shallow=False)):
                 os.makedirs(target, exist_ok=True)
-                shutil.copy2(os.path.join(folder, name), os.path.join(target, name))
+                shutil.copy2(source, copy)
+
+
+def unoptimized(compiler, folder):
+    """An environment in which the compiler, called by the same name, does not optimize: ninja takes over what another
+    command made only if it reads the same."""
+    name = compiler.split()[-1]
+    if '/' in name:
+        return dict(os.environ)
+    wrapper = os.path.join(folder, name)
+    with open(wrapper, 'w', encoding='utf-8') as f:
+        f.write(f'#!/bin/sh\nexec {shutil.which(name)} "$@" -O0\n')
+    os.chmod(wrapper, 0o755)
+    return os.environ | {'PATH': folder + ':' + os.environ['PATH']}
 
 
 def compiler_of(build):
@@ -138,11 +152,14 @@ def main():
         os.mkdir(tree)
         copy_tree(tree)
         added = add_files(tree)
-        mine = os.path.join(tree, 'build-test', 'copy')
-        run('meson', 'setup', mine, tree, *options, env=os.environ | {'CXX': compiler_of(build)})
+        # Commands name the sources as seen from the build's folder.
+        inside = os.path.relpath(os.path.realpath(build), ROOT)
+        mine = os.path.join(tree, 'build' if inside.startswith('..') else inside)
+        compiler = compiler_of(build)
+        run('meson', 'setup', mine, tree, *options, env=os.environ | {'CXX': compiler})
         take_over(build, mine)
         jobs = os.environ.get('DPT_JOBS', str(os.cpu_count()))
-        output = run('ninja', '-C', mine, '-j', jobs, 'src/dptrain')
+        output = run('ninja', '-C', mine, '-j', jobs, 'src/dptrain', env=unoptimized(compiler, folder))
         print(f"compiled {len(re.findall('Compiling', output))} files for {len(added)} new ones")
 
         program, spec = os.path.join(mine, 'src/dptrain'), os.path.join(HERE, 'spec.yaml')
