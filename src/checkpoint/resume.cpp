@@ -143,8 +143,9 @@ void note_jump_of_rate(const Session& s, const std::vector<SpecChange>& changes,
   if (!differs(now.lr(end)) || !differs(next)) return;
   r.notes.push_back(fmt::format(
       "warning: the learning rate jumps from {:.4g} to {:.4g}: the schedule now has {}, not {}; "
-      "for a smooth end, start a new run, or give the run a constant rate with schedule=none",
-      last, next, counted(is, unit), was));
+      "for a smooth end, start a new run, or keep the last rate: schedule=constant "
+      "optimizer.lr={:.4g} --resume RUN",
+      last, next, counted(is, unit), was, last));
 }
 
 // The setting that ends the run and must grow to train longer; both if both end it.

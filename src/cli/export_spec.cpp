@@ -104,7 +104,9 @@ void export_program(const LoadedSpec& loaded, const std::string& run, const std:
   if (output.empty()) return print_stdout("{}", program);
   write_torch_arrays(loaded.spec, query);
   write_text(output, program);
-  print_stderr("wrote {}: a PyTorch program, which draws initial weights\n", output);
+  const std::string& weights = loaded.spec.initial_weights;
+  print_stderr("wrote {}: a PyTorch program, which {}\n", output,
+               weights.empty() ? "draws initial weights" : "begins with the weights of " + weights);
 }
 
 // The tensors of a file, in memory.

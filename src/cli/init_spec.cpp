@@ -183,7 +183,8 @@ class Writer {
       if (bytes) t_.line("    - to_tensor", "bytes 0..255 become 0..1");
       if (!g_.mean.empty())
         scaling("    - normalize", g_.mean, g_.std,
-                sample_.rank() == 1 ? "each column becomes about -1..1" : "(x - mean) / std");
+                (sample_.rank() == 1 ? "each column becomes about -1..1" : "(x - mean) / std") +
+                    (g_.measured < d_.size() ? fmt::format("; of {} samples", g_.measured) : ""));
     }
     if (images() && type().image_reader != nullptr)
       t_.line("    # - random_horizontal_flip",

@@ -70,12 +70,15 @@ std::string find_run(const std::string& given, const char* other) {
   // `dptrain init shapes` makes runs/shapes of the data in shapes/.
   if (!is_run(run, other) && fs::is_directory("runs/" + given, error))
     run = named_run("runs/" + given);
-  if (!is_run(run, other))
+  if (is_run(run, other)) return run;
+  if (const std::string inside = newest_below(folder); !inside.empty())
     fail(Fault::data,
-         "{} holds no run: it has neither a spec.resolved.yaml nor a metrics.jsonl; runs without "
-         "out=DIR are in runs/NAME",
-         folder);
-  return run;
+         "{0} holds several runs, such as {1}; `dptrain runs {0}` lists them: name one", folder,
+         inside);
+  fail(Fault::data,
+       "{} holds no run: it has neither a spec.resolved.yaml nor a metrics.jsonl; runs without "
+       "out=DIR are in runs/NAME",
+       folder);
 }
 
 }  // namespace dpt

@@ -43,7 +43,8 @@ bool is_overridden(const std::string& key, const std::vector<std::string>& overr
 }
 
 // A spec stands for the newest run of its name, which another version of the spec may have trained:
-// names the keys in which they differ, but not those that the user overrides now.
+// names the keys in which they differ, but not those that the user overrides now, nor the folder in
+// which dptrain found a data set.
 void warn_of_other_spec(const TrainedRun& run, const TrainedRunArgument& argument) {
   const std::string folder = fs::path(run.weights).parent_path().string();
   const std::string trained = folder + "/spec.resolved.yaml";
@@ -52,7 +53,8 @@ void warn_of_other_spec(const TrainedRun& run, const TrainedRunArgument& argumen
   std::string lines;
   for (const SpecChange& c :
        spec_changes(read_file(trained, 16 * kMiB), to_yaml(run.loaded.tree), registries()))
-    if (c.key != "out" && c.now != "auto" && !is_overridden(c.key, argument.overrides))
+    if (c.key != "out" && c.now != "auto" && !is_overridden(c.key, argument.overrides) &&
+        !(c.key.ends_with(".path") && c.now == "(not given)"))
       lines += fmt::format("  {}: {} in the run, {} in the spec\n", c.key, c.before, c.now);
   if (!lines.empty())
     print_stderr("warning: {} was trained with other settings than {}:\n{}", folder, argument.run,

@@ -302,6 +302,8 @@ CsvFile read_csv_file(const Csv& c, Split split, const Dataset* training, bool l
   format.label_words = label_words && !has_classes;
   if (has_classes) out.class_names = training != nullptr ? training->class_names : c.class_names;
   read_classes_as_texts(c, training, out, format);
+  if (training != nullptr && training->class_names.empty())
+    format.numbered_classes = training->classes;
   out.table = read_csv(path, format);
   out.table.doubt = head.doubt;
   return out;

@@ -22,7 +22,4 @@ std::string full_fingerprint(const Dataset& data);
 // The same of sample numbers in their order; empty: there are none.
 std::string fingerprint_of_rows(std::span<const uint32_t> rows);
 
-// The hash of some bytes; `seed`: that of bytes before them, or 0.
-uint64_t hash_of(std::span<const std::byte> bytes, uint64_t seed);
-
 }  // namespace dpt

@@ -15,6 +15,7 @@
 #include "base/lower_case.h"
 #include "base/units.h"
 #include "data/readers/bytes.h"
+#include "data/spread_rows.h"
 
 namespace dpt {
 namespace {
@@ -113,11 +114,11 @@ std::string left_out_text(std::span<const std::string> others) {
 std::string gray16_text(std::span<const std::string> files) {
   constexpr size_t kMostLookedAt = 100;
   constexpr uint64_t kHeader = 4 * kKiB;
-  const size_t count = std::min(files.size(), kMostLookedAt);
+  const std::vector<size_t> rows = spread_rows(files.size(), kMostLookedAt);
   size_t deep = 0;
   std::string first;
-  for (size_t i = 0; i < count; ++i) try {
-      const std::string& file = files[i * files.size() / count];
+  for (const size_t i : rows) try {
+      const std::string& file = files[i];
       const std::unique_ptr<ByteSource> source = open_bytes(file);
       if (source->compressed()) continue;
       std::vector<std::byte> header(std::min(kHeader, source->most_bytes()));
@@ -130,7 +131,7 @@ std::string gray16_text(std::span<const std::string> files) {
   return fmt::format(
       "{} of {} {} 16-bit gray values ({}), of which all above 255 become white, as by Pillow's "
       "convert(\"RGB\"); save such images with 8 bits: {}",
-      deep, counted(count, "image"), deep == 1 ? "has" : "have", first, kTo8Bits);
+      deep, counted(rows.size(), "image"), deep == 1 ? "has" : "have", first, kTo8Bits);
 }
 
 std::vector<std::byte> bytes_of_image(const std::string& path) {

@@ -12,9 +12,9 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "base/hash.h"
 #include "base/machine.h"
 #include "base/units.h"
-#include "data/fingerprint.h"
 #include "data/image_files.h"
 #include "data/readers/bytes.h"
 #include "data/readers/orientation.h"

@@ -100,7 +100,10 @@ RecordedLosses read_losses(const std::string& path) {
         kOtherRecords, [&](std::string_view key) { return record.find(key) != nullptr; });
     if (other && !loss) return;
     if (!loss || !(step || epoch))
-      fail(Fault::data, R"({}:{}: not a record like {{"step": 1, "loss": 2.3}})", path, number);
+      fail(Fault::data,
+           R"({}:{}: not a record like {{"step": 1, "loss": 2.3}}; weights are compared as )"
+           "RUN or FILE.safetensors",
+           path, number);
     const auto at = static_cast<int64_t>(step ? *step : *epoch);
     if (!(step ? out.steps : out.epochs).emplace(at, *loss).second)
       fail(Fault::data, "{}:{}: {} {} already has a record", path, number, step ? "step" : "epoch",

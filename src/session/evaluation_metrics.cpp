@@ -17,6 +17,20 @@ namespace {
 // Sums of each column of numbers: |y - t|, (y - t)^2, d, d^2, |y - t| / |t| of the data's values.
 constexpr size_t kPerColumn = 5;
 
+// The target that was scaled to the float t: of the numbers that give this float, the one with the
+// fewest digits, as files have them. Undoing the scale would leave a small number of a 0.
+double before_scaling(double t, double unit, double zero) {
+  const double undone = t * unit + zero;
+  const double half_step = std::abs(t) * unit * 0x1p-24 + std::abs(zero) * 0x1p-50;
+  if (half_step == 0) return undone;
+  for (double scale = std::pow(10, -std::ceil(std::log10(std::abs(undone) + half_step)));;
+       scale *= 10) {
+    const double shorter = std::round(undone * scale) / scale;
+    if (std::abs(shorter - undone) <= half_step) return shorter;
+    if (scale * half_step > 1) return undone;
+  }
+}
+
 // The elements in row-major order, as floats. `copy` keeps them where the view's are others.
 std::span<const float> plain_floats(const TensorView& v, std::vector<float>& copy) {
   const auto count = static_cast<size_t>(v.desc.shape.elements());
@@ -212,9 +226,10 @@ void EvaluationMetrics::add_numbers(std::span<const float> output, std::span<con
     of_column[2] += d;
     of_column[3] += d * d;
     if (!relative) continue;
-    const double zero = settings_.zeros.empty() ? 0 : settings_.zeros[column];
-    of_column[4] +=
-        std::abs(error) * unit(column) / std::max(std::abs(t * unit(column) + zero), kSmallest);
+    const double target = settings_.zeros.empty()
+                              ? t * unit(column)
+                              : before_scaling(t, unit(column), settings_.zeros[column]);
+    of_column[4] += std::abs(error) * unit(column) / std::max(std::abs(target), kSmallest);
   }
 }
 

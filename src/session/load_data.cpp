@@ -149,20 +149,36 @@ class DataLoading {
     const DataSpec& data = spec_.data;
     if (fitted_) query_.training_set = &*fitted_;
     query_.trained = [this](int64_t samples) { return trained(samples); };
-    out_.train = load(data.dataset, Split::train);
+    const bool trained_set = load_training();
     query_.trained = nullptr;
     if (!fitted_) query_.training_set = &out_.train;
     if (data.limit > 0) take_first(out_.train, data.limit);
     const bool validates = data.validation.on() && evaluates(spec_);
     out_.evaluated = asked_.value_or(validates ? EvaluatedSet::validation : EvaluatedSet::test);
     // Also if another set is evaluated: these samples are not trained on.
-    if (data.validation.fraction > 0) split(d);
+    if (trained_set && data.validation.fraction > 0) split(d);
     if (asked_ || evaluates(spec_)) load_evaluated();
     if (validates && spec_.evaluate.on && !asked_) load_final_test();
     if (!data.target_transforms.empty()) return;
     check_targets(out_.train, "training", spec_.loss);
     if (out_.test && out_.test_rows.empty())
       check_targets(*out_.test, out_.evaluated_set(), spec_.loss);
+  }
+
+  // False: the training data cannot be read, but the test set of a trained model needs nothing of
+  // them, and stands in their place.
+  bool load_training() {
+    const Choice& dataset = spec_.data.dataset;
+    try {
+      out_.train = load(dataset, Split::train);
+      return true;
+    } catch (const Error& e) {
+      if (e.fault() != Fault::data || !fitted_ || asked_ != EvaluatedSet::test ||
+          !has_test_set(dataset))
+        throw;
+      out_.train = load(dataset, Split::test);
+      return false;
+    }
   }
 
   void load_evaluated() {

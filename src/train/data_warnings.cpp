@@ -47,7 +47,7 @@ std::string named(const Dataset& d, const std::vector<size_t>& classes) {
                      fmt::join(names, ", "), classes.size() > kShown ? ", ..." : "");
 }
 
-void check_classes(const SessionData& data, std::vector<std::string>& out) {
+void check_classes(const Spec& spec, const SessionData& data, std::vector<std::string>& out) {
   const Dataset& d = data.train;
   constexpr int64_t kFew = 2;
   // Those of made-up data are as the spec asks for.
@@ -57,10 +57,14 @@ void check_classes(const SessionData& data, std::vector<std::string>& out) {
   std::vector<size_t> few;
   for (size_t c = 0; c < trained.size(); ++c)
     if (trained[c] <= kFew) few.push_back(c);
+  const int64_t limit = spec.data.limit;
   if (!few.empty())
-    out.push_back(
-        fmt::format("the training set has at most {} of {}; add samples, or merge such classes",
-                    counted(kFew, "sample"), named(d, few)));
+    out.push_back(fmt::format(
+        "the training set has at most {} of {}; {}", counted(kFew, "sample"), named(d, few),
+        limit > 0 ? fmt::format("data.limit={} takes the first samples, as of folders that are "
+                                "read one after the other: raise it, or leave it out",
+                                limit)
+                  : "add samples, or merge such classes"));
   // rows: those of a share of the training data; empty: a set of its own.
   const auto check = [&](const Dataset& set, std::string_view name,
                          std::span<const uint32_t> rows) {
@@ -133,7 +137,7 @@ std::vector<std::string> data_warnings(const Session& session) {
   };
   if (data.test && data.test_rows.empty()) add(*data.test);
   if (data.final_test) add(*data.final_test);
-  check_classes(data, out);
+  check_classes(session.settings.spec, data, out);
   check_gaps(session.settings.spec, data, out);
   check_channel_order(session.settings.spec, data.train.inputs.sample(), out);
   for (std::string& text : scale_warnings(session)) out.push_back(std::move(text));

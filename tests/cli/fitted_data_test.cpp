@@ -110,6 +110,19 @@ TEST_CASE("eval reads any table by what the run was fitted to, not by the table 
   CHECK_MESSAGE(has(lacks.err, "lacks.csv has no column 'area'"), lacks.err);
 }
 
+TEST_CASE("a run directory and a test file are enough to evaluate") {
+  const Folder folder;
+  train(folder);
+  folder.write("holdout.csv", houses({.rows = 9, .first = 200}));
+  const std::vector<std::string> words = {"runs/t/1", "data.dataset.csv.test_path=holdout.csv"};
+  const std::string with_training_file = loss(folder, words);
+  std::filesystem::remove(folder.file("train.csv"));
+  CHECK(loss(folder, words) == with_training_file);
+  const Finished none = dptrain({"eval", "runs/t/1", "--set", "train"}, {}, folder.path());
+  CHECK(none.code == 4);
+  CHECK_MESSAGE(has(none.err, "train.csv"), none.err);
+}
+
 TEST_CASE("weights of a run on a table are trained on by that run's means and categories") {
   const Folder folder;
   train(folder, {"data.validation=none"});

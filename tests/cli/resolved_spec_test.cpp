@@ -82,6 +82,11 @@ TEST_CASE("spec.resolved.yaml says where a data set known by name was found") {
   const Finished again = dptrain({resolved, "out=" + elsewhere.file("two")}, nowhere);
   REQUIRE_MESSAGE(again.code == 0, again.err);
   CHECK(again.err.find("from " + folder.file("datasets/mnist")) != std::string::npos);
+  // The folder that was found is no other setting than the spec's.
+  REQUIRE(dptrain({folder.file("t.yaml")}, {}, folder.path()).code == 0);
+  const Finished evaluated = dptrain({"eval", "t.yaml"}, {}, folder.path());
+  CHECK(evaluated.code == 0);
+  CHECK_FALSE_MESSAGE(has(evaluated.err, "warning"), evaluated.err);
 }
 
 TEST_CASE("CPU devices are numbered from 0") {

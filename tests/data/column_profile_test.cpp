@@ -58,6 +58,12 @@ TEST_CASE("a column of numbers with a stray text is broken, and the text is name
 
 TEST_CASE("few values of which some are words are texts") {
   CHECK(profile({"2", "3", "5more", "2", "3", "5more", "2"}).kind() == Kind::texts);
+  // A word in a tenth of the fields may be a mistake, even if it comes again and again.
+  std::vector<std::string> rooms(18, "2");
+  rooms.insert(rooms.end(), 2, "Unknown");
+  CHECK(profile(rooms).kind() == Kind::broken);
+  rooms.emplace_back("Unknown");
+  CHECK(profile(rooms).kind() == Kind::texts);
   CHECK(profile({"a", "b", "1"}).kind() == Kind::texts);
   CHECK(profile({"", "NA"}).kind() == Kind::empty);
   CHECK(profile({"2026-01-31", "", "2026-02-01"}).kind() == Kind::dates);

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "report/watch_view.h"
+#include "sanitizers.h"
 
 namespace dpt {
 namespace {
@@ -89,7 +90,7 @@ TEST_CASE("curves keep last and best, and the pace gives the time left") {
   CHECK(!seconds_left(resumed, 500, 9000));
 }
 
-TEST_CASE("curves of very many records stay small") {
+TEST_CASE("curves of very many records stay small" * doctest::skip(kSanitized)) {
   RunCurves c;
   constexpr int kSteps = 100'000;
   for (int i = 1; i <= kSteps; ++i)

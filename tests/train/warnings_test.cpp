@@ -160,6 +160,15 @@ TEST_CASE("each warning has its golden text") {
   check_golden(out, "train/golden/warnings.txt");
 }
 
+TEST_CASE("a limit that leaves classes out is named as the reason") {
+  std::string text = "x,kind\n";
+  for (int i = 0; i < 40; ++i) text += fmt::format("{},{}\n", i % 7, i < 20 ? "cat" : "dog");
+  const std::string spec = csv_spec("kind, classes: auto", 2, "cross_entropy", "  limit: 20\n");
+  CHECK(has(warnings_in(spec, {}, 64, text),
+            "at most 2 samples of 1 of the 2 classes: 'dog'; data.limit=20 takes the first "
+            "samples, as of folders that are read one after the other: raise it, or leave it out"));
+}
+
 TEST_CASE("specs that are right get no warning") {
   const auto none = [](const std::string& yaml, const Overrides& overrides = {}, int cores = 64) {
     CHECK(warnings_in(yaml, overrides, cores) == "");

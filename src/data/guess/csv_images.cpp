@@ -13,6 +13,7 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/lower_case.h"
 #include "base/one_line.h"
 #include "data/image_files.h"
 
@@ -97,6 +98,20 @@ std::map<size_t, Names> names_in(const std::string& path, const CsvFormat& forma
 bool repeats(const Names& names) {
   const std::set<std::string> different(names.texts.begin(), names.texts.end());
   return different.size() * 2 < names.texts.size();
+}
+
+// A file whose name differs from this one in capital letters only; empty: there is none.
+std::string in_other_letters(const std::string& name, const std::vector<std::string>& folders) {
+  const fs::path wanted = with_slashes(name);
+  for (const std::string& folder : folders) {
+    const fs::path inside = fs::path(folder) / wanted.parent_path();
+    std::error_code error;
+    if (fs::directory_iterator(inside.empty() ? "." : inside, error); error) continue;
+    for (const std::string& file : list_folder(inside.empty() ? "." : inside.string()).files)
+      if (lower_case(file) == lower_case(wanted.filename().string()))
+        return (inside / file).string();
+  }
+  return "";
 }
 
 // Where the most of these names are files, and at least the share `least` of them; else nothing.
@@ -219,10 +234,17 @@ std::optional<ImageColumn> images_of(const ScannedColumns& t, const CsvFormat& f
   const std::vector<std::string> reasons = reasons_left_out(t);
   for (size_t i = 0; i < t.profiles.size() && !only; ++i)
     if (i != image->column && !t.is_target(i) && reasons[i].empty()) return {};
+  const std::string other =
+      in_other_letters(t.profiles[image->column].words().begin()->first, folders_beside(path));
   fail(Fault::data,
        "{}: column '{}' holds names of images, such as {}, but there is no such file in {} or its "
-       "subfolders; move the images there",
-       path, t.profiles[image->column].name(), image->first, shown(image->folder));
+       "subfolders; {}",
+       path, t.profiles[image->column].name(), image->first, shown(image->folder),
+       other.empty() ? "move the images there, or name their folder by the key `folder` of "
+                       "image_table (dptrain explain image_table)"
+                     : fmt::format("{} differs in capitals: give the names and the files the same "
+                                   "ones",
+                                   other));
 }
 
 void add_images(DataGuess& g, const ScannedColumns& t, const ImageColumn& images,

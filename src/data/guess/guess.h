@@ -34,6 +34,7 @@ struct DataGuess {
   // For the inputs, by their first dimension, bytes as 0..1; one number if there are too many
   // columns to list. Empty: inputs need no normalization, or a key of the data set asks for it.
   std::vector<double> mean, std;
+  int64_t measured = 0;                         // of so many samples
   std::vector<double> target_mean, target_std;  // of targets that are values, likewise
   bool is_table = false;                        // a text table
   bool standardizes = false;                    // a key of the data set standardizes the inputs

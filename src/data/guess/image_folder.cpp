@@ -13,19 +13,12 @@
 #include "data/image_files.h"
 #include "data/readers/image.h"
 #include "data/readers/orientation.h"
+#include "data/spread_rows.h"
 
 namespace dpt {
 namespace {
 
 namespace fs = std::filesystem;
-
-// At most `most` of these files, evenly spread.
-std::vector<fs::path> some_of(const std::vector<std::string>& all, size_t most) {
-  std::vector<fs::path> out;
-  const size_t count = std::min(most, all.size());
-  for (size_t i = 0; i < count; ++i) out.emplace_back(all[i * all.size() / count]);
-  return out;
-}
 
 struct Sizes {
   int64_t height = 0, width = 0;  // of the first image
@@ -62,12 +55,17 @@ Sizes sizes_of(const std::vector<fs::path>& files) {
   return out;
 }
 
+// "all images", or how many of them were looked at.
+std::string part_text(size_t looked_at, size_t all) {
+  return looked_at == all ? "all images" : fmt::format("{} of {} images", looked_at, all);
+}
+
 // Photographs are made small, so that a first training takes minutes.
-void add_sizes(DataGuess& g, const Sizes& s) {
+void add_sizes(DataGuess& g, const Sizes& s, const std::string& of_images) {
   constexpr int64_t kSmall = 96;
   if (s.same && s.height <= kSmall && s.width <= kSmall) {
     g.settings.push_back(
-        {"resize", fmt::format("[{}, {}]", s.height, s.width), "height and width of all images"});
+        {"resize", fmt::format("[{}, {}]", s.height, s.width), "height and width of " + of_images});
     return;
   }
   int64_t side = 128;
@@ -100,8 +98,9 @@ std::string nested_text(const ImageLayout& layout) {
 }  // namespace
 
 void add_image_settings(DataGuess& g, const std::vector<std::string>& all, bool skips) {
-  constexpr size_t kDecoded = 100;
-  const std::vector<fs::path> files = some_of(all, kDecoded);
+  constexpr size_t kDecoded = 200;
+  std::vector<fs::path> files;
+  for (const size_t i : spread_rows(all.size(), kDecoded)) files.emplace_back(all[i]);
   const Sizes sizes = sizes_of(files);
   g.notes.push_back(sizes.same
                         ? fmt::format("size: {} x {} pixels{}", sizes.width, sizes.height,
@@ -115,7 +114,7 @@ void add_image_settings(DataGuess& g, const std::vector<std::string>& all, bool 
         "stored unless you add `exif: true` to {}",
         sizes.turned, counted(files.size(), "image"), sizes.turned == 1 ? "has" : "have", g.type));
   if (const std::string deep = gray16_text(all); !deep.empty()) g.notes.push_back(deep);
-  add_sizes(g, sizes);
+  add_sizes(g, sizes, part_text(files.size(), all.size()));
   if (!sizes.damaged.empty()) g.notes.push_back(sizes.damaged);
   if (skips || !sizes.damaged.empty())
     g.settings.push_back({"on_error", "skip", "images that cannot be read are left out"});

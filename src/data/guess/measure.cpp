@@ -8,6 +8,7 @@
 #include "base/image_shape.h"
 #include "data/guess/guess.h"
 #include "data/readers/npy.h"
+#include "data/spread_rows.h"
 #include "data/tables.h"
 
 namespace dpt {
@@ -116,7 +117,7 @@ std::optional<int64_t> ignored_label(const DataGuess& guess) {
 
 void measure_data(DataGuess& guess) {
   const Dataset& d = guess.train;
-  constexpr int64_t kMostRead = 5000, kMostDecoded = 200;
+  constexpr int64_t kMostRead = 5000, kMostDecoded = 1000;
   if (!guess.standardizes &&
       (d.inputs.desc.dtype == DType::f32 || d.inputs.desc.dtype == DType::u8)) {
     std::vector<Moments> inputs = moments_for(d.inputs.sample());
@@ -125,8 +126,10 @@ void measure_data(DataGuess& guess) {
     const int64_t count = std::min(d.size(), d.reader ? kMostDecoded
                                              : whole  ? d.size()
                                                       : kMostRead);
-    for (int64_t i = 0; i < count; ++i) add_row(d, i * d.size() / count, inputs);
+    for (const size_t row : spread_rows(static_cast<size_t>(d.size()), static_cast<size_t>(count)))
+      add_row(d, static_cast<int64_t>(row), inputs);
     write(inputs, guess.mean, guess.std);
+    guess.measured = count;
   }
   if (d.classes > 0 || d.targets.desc.dtype != DType::f32) return;
   std::vector<Moments> targets = moments_for(d.targets.sample());

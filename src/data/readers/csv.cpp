@@ -293,6 +293,12 @@ class Reader {
       return fmt::format("'{:.40}' in column '{:.40}': {} are not read; write plain numbers: {}",
                          text, name, m.what, m.plain);
     if (like_csv_number(text)) return what + "; correct it, or delete the line";
+    if (targets_[column] && format_.numbered_classes > 0)
+      return fmt::format(
+          "'{:.40}' in column '{:.40}' is not a number, but the training set numbers its {}: "
+          "write their numbers, 0 to {}",
+          text, name, counted(format_.numbered_classes, "class", "classes"),
+          format_.numbered_classes - 1);
     return fmt::format("'{:.40}' in column '{:.40}' is not a number; {}", text, name,
                        !keys ? "the model takes a number: correct it, or delete the line"
                        : targets_[column] && format_.label_words

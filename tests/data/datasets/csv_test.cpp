@@ -1,5 +1,7 @@
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "../peak_growth.h"
 #include "data/column_encoding.h"
 #include "loading.h"
@@ -409,6 +411,20 @@ TEST_CASE("csv: classes of the test set are those of the training set") {
   CHECK(has(data_error([&] { of("new.csv"); }),
             "new.csv:2:3: '11' in column 'y' is not one of the 2 classes that the model is trained "
             "with"));
+}
+
+TEST_CASE("csv: texts in the place of the training set's numbered classes are refused with them") {
+  const Folder folder;
+  folder.write("t.csv", "a,y\n1,0\n2,1\n");
+  folder.write("u.csv", "a,y\n3,True\n");
+  const Dataset training = load("csv", "{path: t.csv, classes: 2}", Split::train, folder.path());
+  for (const char* classes : {"2", "auto"})
+    CHECK(has(data_error([&] {
+                load_validation("csv", fmt::format("{{path: u.csv, classes: {}}}", classes),
+                                training, folder.path());
+              }),
+              "u.csv:2:3: 'True' in column 'y' is not a number, but the training set numbers its 2 "
+              "classes: write their numbers, 0 to 1"));
 }
 
 TEST_CASE("csv: what is wrong with texts and missing values") {

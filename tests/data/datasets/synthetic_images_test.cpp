@@ -76,23 +76,23 @@ TEST_CASE("synthetic_images: can be learned") {
   constexpr size_t kPixels = 784, kClasses = 10;
   std::vector<double> mean(kClasses * kPixels);
   std::vector<double> count(kClasses);
+  const uint8_t* pixel = values_of<uint8_t>(train.inputs).data();
   for (size_t n = 0; n < 2000; ++n) {
     const auto c = static_cast<size_t>(values_of<int32_t>(train.targets)[n]);
     ++count[c];
-    for (size_t i = 0; i < kPixels; ++i)
-      mean[c * kPixels + i] += values_of<uint8_t>(train.inputs)[n * kPixels + i];
+    for (size_t i = 0; i < kPixels; ++i) mean[c * kPixels + i] += *pixel++;
   }
+  for (size_t i = 0; i < mean.size(); ++i) mean[i] /= count[i / kPixels];
   int right = 0;
   for (size_t n = 0; n < 500; ++n) {
     size_t best = 0;
     double nearest = 1e300;
+    const uint8_t* const image = values_of<uint8_t>(test.inputs).data() + n * kPixels;
     for (size_t c = 0; c < kClasses; ++c) {
+      const double* const other = mean.data() + c * kPixels;
       double distance = 0;
-      for (size_t i = 0; i < kPixels; ++i) {
-        const double d =
-            values_of<uint8_t>(test.inputs)[n * kPixels + i] - mean[c * kPixels + i] / count[c];
-        distance += d * d;
-      }
+      for (size_t i = 0; i < kPixels; ++i)
+        distance += (image[i] - other[i]) * (image[i] - other[i]);
       if (distance < nearest) {
         nearest = distance;
         best = c;

@@ -5,6 +5,7 @@
 
 #include "data/guess/guess.h"
 #include "data/readers/image.h"
+#include "data/spread_rows.h"
 #include "guess_texts.h"
 #include "paths.h"
 
@@ -242,7 +243,32 @@ TEST_CASE("a table that names images is an image_table" * doctest::skip(!reads_p
   CHECK(has(data_error([&] { guess(nowhere); }),
             "t.csv: column 'file' holds names of images, such as 'far/0.png' on line 2, but there "
             "is no such file in " +
-                folder.path() + " or its subfolders"));
+                folder.path() +
+                " or its subfolders; move the images there, or name their folder by the key"));
+}
+
+TEST_CASE("images whose names differ in capitals are named" * doctest::skip(!reads_png())) {
+  const Folder folder;
+  folder.write("photos/Cat 1.PNG", read_file(test_file("fixtures/images/png/rgb.png")));
+  folder.write("t.csv", "file,label\ncat 1.png,a\ncat 2.png,b\ncat 3.png,b\n");
+  CHECK(has(data_error([&] { guess_data({.path = folder.file("t.csv")}); }),
+            "or its subfolders; " + folder.file("photos/Cat 1.PNG") +
+                " differs in capitals: give the names and the files the same ones"));
+}
+
+TEST_CASE("of many rows some of each kind are looked at, also where kinds take turns") {
+  CHECK(spread_rows(3, 5) == std::vector<size_t>{0, 1, 2});
+  for (const size_t kinds : {2, 3, 4, 5, 8}) {
+    std::vector<size_t> counts(kinds);
+    size_t last = 0;
+    for (const size_t row : spread_rows(1000 * kinds, 200)) {
+      CHECK(row >= last);
+      last = row;
+      ++counts[row % kinds];
+    }
+    // Three quarters fewer than on average are over four standard deviations.
+    for (const size_t n : counts) CHECK(n > 200 / kinds / 4);
+  }
 }
 
 TEST_CASE("the images of a table are those of its split, and most of them exist" *
