@@ -18,8 +18,10 @@
 
 #include "base/fail.h"
 #include "base/signals.h"
+#include "comm/interrupted_break_up.h"
 #include "comm/shared_memory.h"
 #include "comm/workers.h"
+#include "skip.h"
 
 // The thread sanitizer has a thread of its own, and does not follow processes.
 #if !defined(__SANITIZE_THREAD__)
@@ -363,6 +365,20 @@ TEST_CASE("a second signal ends everything at once, but not one that only echoes
       });
   CHECK(o.code == 130);
   CHECK(o.took < 1s);
+}
+
+TEST_CASE("a rank killed while it breaks the run up does not make it succeed") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 1});
+  const Outcome o = launch_apart(t.team, [&](int rank) {
+    if (rank == 1) {
+      t.flags[0] = kill_within_break_up(t.team, rank, 6) ? 1 : 2;
+      raise(SIGKILL);
+    }
+    for (;;) std::this_thread::sleep_for(10s);
+    return 0;
+  });
+  if (skip_without(t.flags[0] == 1, "ptrace")) return;
+  CHECK(o.code == 6);
 }
 
 TEST_CASE("a launcher that is killed leaves no process behind") {
