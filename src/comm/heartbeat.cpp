@@ -54,8 +54,8 @@ void Heartbeat::run() noexcept {
   const double period = std::min(timeout_s / kFewestBeats, kLongestPeriod);
   for (; stop_.load() == 0; futex::sleep_while(stop_, 0, period)) {
     team_.beat(rank_);
-    if (team_.broken()) continue;  // the run is ending
     check_launcher_process();
+    if (team_.broken()) continue;  // the run is ending
     listen(std::ceil(timeout_s / period));
     if (rank_ == 0) notice_stall(std::ceil(team_.notice_s() / period));
   }
@@ -99,6 +99,7 @@ void Heartbeat::notice_stall(double most_beats) noexcept {
 
 void Heartbeat::check_launcher_process() noexcept {
   if (launcher_process_.pid == 0 || getppid() == launcher_process_.pid) return;
+  if (launcher_process_.must_live) _exit(static_cast<int>(Fault::rank));
   team_.break_up(rank_, fmt::format("{} (pid {}), which started {}, has ended {}; to "
                                     "keep ranks running without it, set DPTRAIN_OUTLIVE_LAUNCHER=1",
                                     launcher_process_.name, launcher_process_.pid,

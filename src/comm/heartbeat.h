@@ -12,10 +12,12 @@
 
 namespace dpt {
 
-// The process that started this rank, such as torchrun or mpirun.
+// The process that started this rank: torchrun's, mpirun's, or dptrain's own.
 struct LauncherProcess {
   int pid = 0;       // 0: the rank may outlive it
   std::string name;  // for messages
+  // Without it this process ends at once and says nothing, since nobody would hear it.
+  bool must_live = false;
 };
 
 // Increments the rank's counter in the team's header (Team::heartbeat()) at least once a second,
