@@ -27,6 +27,8 @@ struct LauncherProcess {
 //   (SIGSTOP, a debugger, a frozen container) or gone;
 // - the process that started this rank has ended.
 //
+// The thread never waits for the reader of stderr.
+//
 // Silence is counted in this rank's own beats, so time in which this process did not run either
 // (Ctrl-Z, a suspended machine) does not count.
 //
@@ -60,6 +62,7 @@ class Heartbeat {
   std::vector<PeerStatus> peers_;   // [rank]
   std::vector<Progress> progress_;  // [rank]
   double beats_at_progress_ = 0;    // own beats since a place changed
+  bool stall_noticed_ = false;      // since a place changed
   std::atomic<uint32_t> stop_ = 0;
   std::thread thread_;
 };
