@@ -84,6 +84,4 @@ class Link {
   virtual uint64_t bytes_received() const = 0;
 };
 
-using ConnectLink = std::function<std::unique_ptr<Link>(const LinkWorld& world)>;
-
 }  // namespace dpt

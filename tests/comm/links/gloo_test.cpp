@@ -22,6 +22,7 @@
 #include "comm/links/conformance.h"
 #include "comm/links/gather_files.h"
 #include "comm/links/load.h"
+#include "comm/links/connect_link.h"
 #include "comm/links/on_hosts.h"
 #include "data/folder.h"
 #include "skip.h"
