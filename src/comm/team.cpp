@@ -21,7 +21,7 @@ struct alignas(kDestructiveInterference) Team::WorkerSlot {
   std::atomic<int64_t> epoch = 0;
   std::atomic<int64_t> step = 0;
   std::atomic<Phase> phase = Phase::starting;
-  uint32_t visits = 0;  // calls of meet_some(); read by this worker only
+  uint32_t visits = 0;  // calls of barrier_among(); read by this worker only
   Signal done, come;
 };
 
