@@ -88,6 +88,8 @@ std::string_view words_of(Phase phase) {
       return "while saving";
     case Phase::finished:
       return "after its last step";
+    case Phase::connecting:
+      return "while hosts connect";
   }
   return "";
 }

@@ -47,7 +47,7 @@ struct TeamSettings {
   std::string host;
 };
 
-enum class Phase : uint32_t { starting, training, evaluating, saving, finished };
+enum class Phase : uint32_t { starting, training, evaluating, saving, finished, connecting };
 
 struct Progress {
   int64_t epoch = 0;  // from 1; 0: not begun

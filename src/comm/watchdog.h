@@ -9,7 +9,7 @@
 
 namespace dpt {
 
-// For ranks whose workers call a GPU's driver, where a call may never return. While the
+// For ranks that call what may never return: a GPU's driver, or MPI while it connects. While the
 // object lives, a thread watches the team. If the process still runs `limit_s` after the team was
 // broken up, the thread prints the reason, unless a rank has or will, and calls _exit(), even if
 // standard error takes no message. The exit code is the run's if `rank` is to blame, else that of
