@@ -81,7 +81,7 @@ TEST_CASE("without a secret only loopback is allowed, or a network that the user
   }
 }
 
-TEST_CASE("proofs depend on secret, run, role and both nonces") {
+TEST_CASE("proofs depend on secret, run, role, both nonces and the launch") {
   const Nonce a = random_nonce(), b = random_nonce();
   CHECK(a != b);
   using Role = Handshake::Role;
@@ -92,6 +92,7 @@ TEST_CASE("proofs depend on secret, run, role and both nonces") {
   CHECK(proof != Handshake("secret", "other").digest(Role::response, a, b));
   CHECK(proof != handshake.digest(Role::proof, a, b));
   CHECK(proof != handshake.digest(Role::response, b, a));
+  CHECK(proof != handshake.digest(Role::response, a, b, random_launch_id()));
   CHECK(handshake.digest(Role::from_host_0, a, b) != handshake.digest(Role::to_host_0, a, b));
 }
 
