@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -16,6 +17,9 @@ namespace dpt {
 namespace {
 
 constexpr std::string_view kEraseLine = "\r\x1b[K";
+
+// A pipe that poll() reports as writable takes this many bytes at once (PIPE_BUF on Linux).
+constexpr size_t kAtomicBytes = 4096;
 
 // Whether the terminal's last line may hold a status line.
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
@@ -80,12 +84,21 @@ void write_stderr(std::string_view bytes) noexcept {
   write_all(bytes);
 }
 
+bool write_stderr_without_waiting(std::string_view bytes) noexcept {
+  pollfd out{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (poll(&out, 1, 0) != 1) return false;
+  const bool erases = g_status.load(std::memory_order_relaxed) && g_status.exchange(false);
+  std::string text(erases ? kEraseLine : "");
+  write_all(text.append(bytes).substr(0, kAtomicBytes));
+  return true;
+}
+
 void silence_notes() noexcept { g_silent = true; }
 bool notes_are_silent() noexcept { return g_silent; }
 
 bool has_status_line() {
   if (g_silent) return false;
-  const char* term = std::getenv("TERM");
+  const char* term = std::getenv("TERM");  // NOLINT(concurrency-mt-unsafe): nobody changes it
   return isatty(STDERR_FILENO) && term && std::string_view(term) != "dumb";
 }
 

@@ -19,6 +19,10 @@ std::string escape_controls(std::string_view text);
 // are written atomically.
 void write_stderr(std::string_view bytes) noexcept;
 
+// The same for threads that must not wait for the reader of a full pipe: writes at most the first
+// 4096 bytes, or nothing and returns false.
+bool write_stderr_without_waiting(std::string_view bytes) noexcept;
+
 // The status line: the last line of the terminal. write_status() replaces it, and messages and
 // results (base/stdout.h) erase it first. Its text is not escaped. Thread: one at a time.
 bool has_status_line();  // standard error is a terminal that can erase a line

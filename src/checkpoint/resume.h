@@ -1,4 +1,4 @@
-// NonFiniteReport the checkpoint from which a run continues, and checking that it fits.
+// Finding the checkpoint from which a run continues, and checking that it fits.
 #pragma once
 
 #include <optional>

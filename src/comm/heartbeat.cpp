@@ -54,8 +54,8 @@ void Heartbeat::run() noexcept {
   const double period = std::min(timeout_s / kFewestBeats, kLongestPeriod);
   for (; stop_.load() == 0; futex::sleep_while(stop_, 0, period)) {
     team_.beat(rank_);
-    if (team_.broken()) continue;  // the run is ending
     check_launcher_process();
+    if (team_.broken()) continue;  // the run is ending
     listen(std::ceil(timeout_s / period));
     if (rank_ == 0) notice_stall(std::ceil(team_.notice_s() / period));
   }
@@ -84,21 +84,25 @@ void Heartbeat::notice_stall(double most_beats) noexcept {
     const Progress now = team_.progress(r);
     moved |= std::exchange(progress_[static_cast<size_t>(r)], now) != now;
   }
-  if (moved) beats_at_progress_ = 0;
-  if (++beats_at_progress_ != most_beats) return;
+  if (moved) {
+    beats_at_progress_ = 0;
+    stall_noticed_ = false;
+  }
+  if (++beats_at_progress_ < most_beats || stall_noticed_) return;
   constexpr int kMost = 16;
   std::string positions;
   for (int r = 0; r < std::min(team_.shape().ranks, kMost); ++r)
     positions += fmt::format("{} {}, ", team_.name_of(r), team_.where_is(r));
-  print_stderr(
+  // A full pipe is tried again with the next beat.
+  stall_noticed_ = write_stderr_without_waiting(escape_controls(fmt::format(
       "dptrain: no rank has begun a step for {} s: {}{}all processes respond, so the run "
-      "continues; "
-      "if a file system or a device hangs, end the run\n",
-      team_.notice_s(), positions, team_.shape().ranks > kMost ? "..., " : "");
+      "continues; if a file system or a device hangs, end the run\n",
+      team_.notice_s(), positions, team_.shape().ranks > kMost ? "..., " : "")));
 }
 
 void Heartbeat::check_launcher_process() noexcept {
   if (launcher_process_.pid == 0 || getppid() == launcher_process_.pid) return;
+  if (launcher_process_.must_live) _exit(static_cast<int>(Fault::rank));
   team_.break_up(rank_, fmt::format("{} (pid {}), which started {}, has ended {}; to "
                                     "keep ranks running without it, set DPTRAIN_OUTLIVE_LAUNCHER=1",
                                     launcher_process_.name, launcher_process_.pid,

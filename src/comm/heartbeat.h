@@ -12,10 +12,12 @@
 
 namespace dpt {
 
-// The process that started this rank, such as torchrun or mpirun.
+// The process that started this rank: torchrun's, mpirun's, or dptrain's own.
 struct LauncherProcess {
   int pid = 0;       // 0: the rank may outlive it
   std::string name;  // for messages
+  // Without it this process ends at once and says nothing, since nobody would hear it.
+  bool must_live = false;
 };
 
 // Increments the rank's counter in the team's header (Team::heartbeat()) at least once a second,
@@ -24,6 +26,8 @@ struct LauncherProcess {
 // - the counter of another rank has not changed for Team::timeout_s(): its process is stopped
 //   (SIGSTOP, a debugger, a frozen container) or gone;
 // - the process that started this rank has ended.
+//
+// The thread never waits for the reader of stderr.
 //
 // Silence is counted in this rank's own beats, so time in which this process did not run either
 // (Ctrl-Z, a suspended machine) does not count.
@@ -58,6 +62,7 @@ class Heartbeat {
   std::vector<PeerStatus> peers_;   // [rank]
   std::vector<Progress> progress_;  // [rank]
   double beats_at_progress_ = 0;    // own beats since a place changed
+  bool stall_noticed_ = false;      // since a place changed
   std::atomic<uint32_t> stop_ = 0;
   std::thread thread_;
 };

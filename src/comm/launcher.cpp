@@ -9,7 +9,6 @@
 #include <system_error>
 #include <vector>
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -40,14 +39,10 @@ int threads_of_this_process() {
   return error ? 1 : static_cast<int>(std::distance(begin(tasks), end(tasks)));
 }
 
-// Runs in the child. Makes it die with the launcher in two ways, then checks whether the launcher
-// is already gone. The pipe, whose end of file raises SIGKILL, covers systems without
-// PR_SET_PDEATHSIG, and launching threads that are not the launcher's last one.
-void die_with(pid_t launcher, int pipe) {
+// Runs in the child. Makes it die with the launcher, then checks whether the launcher is already
+// gone. On systems without PR_SET_PDEATHSIG its heartbeat ends it.
+void die_with(pid_t launcher) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  fcntl(pipe, F_SETOWN, getpid());
-  fcntl(pipe, F_SETSIG, SIGKILL);
-  fcntl(pipe, F_SETFL, O_ASYNC);
   if (getppid() != launcher) _exit(kRankLost);
 }
 
@@ -67,7 +62,7 @@ struct Child {
 
 class Launch {
  public:
-  Launch(Team team, const LaunchSettings& settings);
+  Launch(Team team, const LaunchSettings& settings) : team_(team), settings_(settings) {}
   ~Launch();
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
@@ -89,7 +84,6 @@ class Launch {
   Team team_;
   LaunchSettings settings_;
   pid_t self_ = getpid();
-  int pipe_[2] = {-1, -1};
   std::vector<Child> children_;
   bool ended_ = false;  // some rank has ended
   bool failing_ = false, terminated_ = false, killed_ = false;
@@ -97,19 +91,12 @@ class Launch {
   Clock::time_point failed_at_;
 };
 
-Launch::Launch(Team team, const LaunchSettings& settings) : team_(team), settings_(settings) {
-  if (pipe2(pipe_, O_CLOEXEC) != 0)
-    fail(Fault::rank, "cannot start ranks: {}", std::generic_category().message(errno));
-}
-
 Launch::~Launch() {
   signal_all(SIGKILL);  // if a later child could not be started
   for (Child& c : children_) {
     if (c.running && !killed_) waitpid(c.pid, nullptr, 0);
     if (c.descriptor >= 0) close(c.descriptor);
   }
-  for (const int end : pipe_)
-    if (end >= 0) close(end);
 }
 
 void Launch::start(int rank, const std::function<int(int rank)>& body) {
@@ -125,13 +112,12 @@ void Launch::start(int rank, const std::function<int(int rank)>& body) {
 }
 
 void Launch::be_rank(int rank, const std::function<int(int rank)>& body) {
-  close(pipe_[1]);
   for (const Child& c : children_)
     if (c.descriptor >= 0) close(c.descriptor);
-  die_with(self_, pipe_[0]);
+  die_with(self_);
   team_.set_pid(rank, getpid());
   const int code = run_rank(team_, rank, [&] {
-    const Heartbeat heartbeat(team_, rank);
+    const Heartbeat heartbeat(team_, rank, {.pid = self_, .name = {}, .must_live = true});
     return body(rank);
   });
   flush_all();

@@ -1,4 +1,4 @@
-// LinkActivity: what the leader of a host is doing with its link to other hosts.
+// LinkActivity: what a leader's link to other hosts and its control channel tell each other.
 #pragma once
 
 #include <atomic>
@@ -6,13 +6,19 @@
 
 namespace dpt {
 
-// A link writes it, and the control channel, which tells the other hosts, reads it. Thread: any.
+// Thread: any.
 struct LinkActivity {
+  // The link writes these, and the control channel tells the other hosts.
+
   // The host for whose message the leader waits, while its host has nothing else to do; -1: it does
   // not wait.
   std::atomic<int> waits_for = -1;
   // Changes whenever data has gone either way.
   std::atomic<uint64_t> moved = 0;
+
+  // The control channel sets it when the run ends early. Every call of the link that waits looks at
+  // it at least every 0.1 s, and then throws as after Link::abort().
+  std::atomic<bool> ended = false;
 };
 
 }  // namespace dpt

@@ -21,7 +21,7 @@ struct alignas(kDestructiveInterference) Team::WorkerSlot {
   std::atomic<int64_t> epoch = 0;
   std::atomic<int64_t> step = 0;
   std::atomic<Phase> phase = Phase::starting;
-  uint32_t visits = 0;  // calls of meet_some(); read by this worker only
+  uint32_t visits = 0;  // calls of barrier_among(); read by this worker only
   Signal done, come;
 };
 
@@ -34,7 +34,12 @@ struct alignas(kDestructiveInterference) Team::RankSlot {
 
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what is written often lies apart
 struct alignas(kDestructiveInterference) Team::Header {
-  enum Break : uint32_t { none, being_written, written };
+  // Why the team ended. One atomic word (so the alignment), since the rank that writes it may be
+  // killed at any moment.
+  struct alignas(uint64_t) Break {
+    int32_t rank = -1;  // the rank to blame; -1: the team is whole
+    int32_t code = 0;
+  };
   enum Message : uint32_t { open, promised, told };
 
   std::atomic<uint64_t> magic = 0;  // written last
@@ -45,9 +50,9 @@ struct alignas(kDestructiveInterference) Team::Header {
   char host[kLongestHost + 1] = {};
   Barrier barrier;
 
-  std::atomic<uint32_t> state = Break::none;
-  std::atomic<int> rank = -1;
-  std::atomic<int> code = 0;
+  std::atomic<Break> broken = Break();
+  static_assert(std::atomic<Break>::is_always_lock_free);
+  std::atomic<bool> has_reason = false;  // `reason` has been written
   std::atomic<uint32_t> message = Message::open;
   char reason[kLongestReason + 1] = {};
 
@@ -83,6 +88,8 @@ std::string_view words_of(Phase phase) {
       return "while saving";
     case Phase::finished:
       return "after its last step";
+    case Phase::connecting:
+      return "while hosts connect";
   }
   return "";
 }
@@ -230,15 +237,13 @@ void Team::give_up(int worker, bool late, bool whole) const {
 
 bool Team::break_up(int rank, std::string_view reason, int code, bool tells) noexcept {
   Header& h = *header_;
-  uint32_t expected = Header::none;
-  const bool first = h.state.compare_exchange_strong(expected, Header::being_written);
+  Header::Break whole;
+  const bool first = h.broken.compare_exchange_strong(whole, {.rank = rank, .code = code});
   if (first) {
-    h.rank.store(rank, std::memory_order_relaxed);
-    h.code.store(code, std::memory_order_relaxed);
     uint32_t open = Header::open;
     if (tells) h.message.compare_exchange_strong(open, Header::promised);
     std::memcpy(h.reason, reason.data(), std::min(reason.size(), kLongestReason));
-    h.state.store(Header::written, std::memory_order_release);
+    h.has_reason.store(true, std::memory_order_release);
   }
   // Later callers do this too: the first one may have been killed before it got here.
   h.barrier.break_up();
@@ -250,23 +255,25 @@ bool Team::break_up(int rank, std::string_view reason, int code, bool tells) noe
   return first;
 }
 
-bool Team::broken() const noexcept {
-  return header_->state.load(std::memory_order_acquire) != Header::none;
-}
+bool Team::broken() const noexcept { return broken_by() != -1; }
 
 std::string Team::reason() const {
   using std::chrono::milliseconds;
   if (!broken()) return {};
   // The first caller of break_up() may still be writing: less than 1 us, unless it was killed.
   for (int i = 0; i < 50; ++i) {
-    if (header_->state.load(std::memory_order_acquire) == Header::written) return header_->reason;
+    if (header_->has_reason.load(std::memory_order_acquire)) return header_->reason;
     std::this_thread::sleep_for(milliseconds(1));
   }
   return "a rank ended before it could report its error";
 }
 
-int Team::broken_by() const { return header_->rank.load(std::memory_order_acquire); }
-int Team::exit_code() const { return header_->code.load(std::memory_order_acquire); }
+int Team::broken_by() const noexcept {
+  return header_->broken.load(std::memory_order_acquire).rank;
+}
+int Team::exit_code() const noexcept {
+  return header_->broken.load(std::memory_order_acquire).code;
+}
 
 bool Team::claim_message(int rank) noexcept {
   std::atomic<uint32_t>& message = header_->message;

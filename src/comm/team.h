@@ -47,7 +47,7 @@ struct TeamSettings {
   std::string host;
 };
 
-enum class Phase : uint32_t { starting, training, evaluating, saving, finished };
+enum class Phase : uint32_t { starting, training, evaluating, saving, finished, connecting };
 
 struct Progress {
   int64_t epoch = 0;  // from 1; 0: not begun
@@ -112,9 +112,9 @@ class Team {
   bool break_up(int rank, std::string_view reason, int code = static_cast<int>(Fault::rank),
                 bool tells = false) noexcept;
   bool broken() const noexcept;
-  std::string reason() const;  // empty: not broken
-  int broken_by() const;       // the rank to blame; -1: not broken
-  int exit_code() const;       // 0: not broken
+  std::string reason() const;      // empty: not broken
+  int broken_by() const noexcept;  // the rank to blame; -1: not broken
+  int exit_code() const noexcept;  // 0: not broken
   // True for exactly one caller in all ranks, who must tell the user why the run ended. If the rank
   // to blame promised to (tells), only a call with that `rank` gets true, which the launcher makes
   // for it if the rank is gone.

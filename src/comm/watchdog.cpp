@@ -1,6 +1,7 @@
 #include "comm/watchdog.h"
 
 #include <chrono>
+#include <exception>
 
 #include <unistd.h>
 
@@ -32,11 +33,23 @@ void Watchdog::run() noexcept {
       end_process();
 }
 
-void Watchdog::end_process() noexcept {
-  if (team_.claim_message(rank_)) {
-    const bool own = team_.broken_by() == rank_;
-    print_stderr("dptrain: {}{}\n", own ? team_.prefix_of(rank_) : "", team_.reason());
+// In a thread that is given half a second: nobody may read a full pipe, and a file's disk may hang.
+void Watchdog::print_reason() noexcept {
+  constexpr double kPrintS = 0.5;
+  static std::atomic<uint32_t> printed = 0;
+  try {
+    start_without_signals([team = team_, own = team_.broken_by() == rank_, rank = rank_] {
+      print_stderr("dptrain: {}{}\n", own ? team.prefix_of(rank) : "", team.reason());
+      printed.store(1);
+      futex::wake_all(printed);
+    }).detach();
+    if (printed.load() == 0) futex::sleep_while(printed, 0, kPrintS);
+  } catch (const std::exception&) {  // no thread: the run ends without its reason
   }
+}
+
+void Watchdog::end_process() noexcept {
+  if (team_.claim_message(rank_)) print_reason();
   _exit(team_.broken_by() == rank_ ? team_.exit_code() : static_cast<int>(Fault::rank));
 }
 

@@ -448,23 +448,6 @@ int run(const Session& s, const RunRequest& request) {
                                                   : run_own_ranks(s, request, disk);
 }
 
-void record(const Session& s, std::span<Trace> traces) {
-  const SharedLayout layout(s);
-  const CoreLease lease = lease_own_cores(s.devices, 1);
-  const SharedMemory memory = SharedMemory::create_private(layout.bytes);
-  const Team team = layout.team(memory, s, {});
-  const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));
-  Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
-  initialise(s.settings, s.devices, s.precision, s.model, buffers, generator);
-  RankState state(s, buffers, team, 0, generator);
-  run_workers(
-      team, 0,
-      [&](int worker) {
-        train_worker(state, worker, {.trace = &traces[static_cast<size_t>(worker)]});
-      },
-      lease.cores());
-}
-
 Evaluation evaluate(const Session& s, const OpenGpu& open,
                     std::optional<std::span<const int>> cores) {
   check_memory(s);

@@ -12,10 +12,10 @@
 #include "base/machine.h"
 #include "comm/hosts/hosts.h"
 #include "comm/hosts/tcp.h"
-#include "comm/links/explained_link.h"
 #include "comm/links/load.h"
 #include "comm/rendezvous.h"
 #include "comm/shared_memory.h"
+#include "comm/watchdog.h"
 #include "data/fingerprint.h"
 
 namespace dpt {
@@ -164,23 +164,22 @@ void RunHosts::load(std::string_view backend) {
 }
 
 Link& RunHosts::connect(std::optional<double> timeout_s) {
-  const auto explain = [this](const LinkFailed& failure) {
-    channel_->data_failed(failure.peer(), failure.problem());
-  };
-  std::unique_ptr<Link> link;
-  try {
-    link = module_->connect(
-        {.host = host(),
-         .hosts = static_cast<int>(layout_.first_ranks.size()),
-         .address = channel_->map().host(host()).address,
-         .timeout_s = timeout_s.value_or(timeout_s_),
-         .activity = &activity_,
-         .all_gather = [this](const std::string& own) { return channel_->all_gather(own); }});
-  } catch (const LinkFailed& failure) {
-    explain(failure);
-  }
-  const std::lock_guard lock(mutex_);
-  link_ = std::make_unique<ExplainedLink>(std::move(link), explain);
+  // Nothing else ends a call of MPI that waits for a host that does not respond.
+  constexpr double kEndS = 5;
+  const Watchdog watchdog(*team_, 0, kEndS);
+  team_->set_progress(0, {.phase = Phase::connecting});
+  link_ = module_->connect(
+      {.host = host(),
+       .hosts = static_cast<int>(layout_.first_ranks.size()),
+       .address = channel_->map().host(host()).address,
+       .timeout_s = timeout_s.value_or(timeout_s_),
+       .activity = &activity_,
+       .all_gather = [this](const std::string& own) { return channel_->all_gather(own); },
+       .explain =
+           [this](const LinkFailed& failure) {
+             channel_->data_failed(failure.peer(), failure.problem());
+           }});
+  team_->set_progress(0, {});
   return *link_;
 }
 
@@ -200,13 +199,8 @@ void RunHosts::confirm_saved() {
 }
 
 void RunHosts::watch(Team team) {
-  channel_->watch(
-      team, [this] { abort_link(); }, &activity_);
-}
-
-void RunHosts::abort_link() noexcept {
-  const std::lock_guard lock(mutex_);
-  if (link_) link_->abort();
+  team_ = team;
+  channel_->watch(team, &activity_);
 }
 
 void RunHosts::give_up(const std::string& why) noexcept {
@@ -214,10 +208,7 @@ void RunHosts::give_up(const std::string& why) noexcept {
 }
 
 void RunHosts::end(bool ordered) noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    link_.reset();
-  }
+  link_.reset();
   if (channel_) channel_->goodbye();        // with the reason, if the team was broken up
   if (module_ && ordered) module_->stop();  // MPI's would wait for hosts that are gone
   module_ = nullptr;

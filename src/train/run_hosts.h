@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +14,7 @@
 #include "comm/link_activity.h"
 #include "comm/links/link.h"
 #include "comm/links/module.h"
+#include "comm/team.h"
 #include "comm/world.h"
 #include "session/session_data.h"
 #include "session/session_query.h"
@@ -58,7 +58,8 @@ class RunHosts {
   void compare(const SessionData& data);
   // Connects the link that carries the data of steps. timeout_s: for a message to make progress;
   // empty: that of the constructor. If the link fails, now or later, it throws as
-  // ControlChannel::data_failed() does.
+  // ControlChannel::data_failed() does. If the run ends meanwhile, so does this process, at once or
+  // within seconds. REQUIRES: watch() was called.
   Link& connect(std::optional<double> timeout_s = {});
   // Copies the bytes of host 0 to all hosts, over the control channel.
   void broadcast(std::span<std::byte> bytes);
@@ -81,15 +82,14 @@ class RunHosts {
   void join(const World& world, const HostIdentity& identity);
   void lay_out();
   void compare(const Dataset& set, std::string_view name);
-  void abort_link() noexcept;
 
   World local_;
   std::string interface_;
   LinkModule* module_ = nullptr;
   double timeout_s_;
   SessionQuery::Hosts layout_;
+  std::optional<Team> team_;  // that is watched
   LinkActivity activity_;
-  std::mutex mutex_;  // of link_, which the channel's thread ends
   std::unique_ptr<Link> link_;
   std::unique_ptr<ControlChannel> channel_;  // null: not a leader
 };

@@ -79,6 +79,10 @@ constexpr const char* kUnset[] = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WOR
 
 std::string program() { return DPT_PROGRAM; }
 
+std::string beside_this_program(std::string_view library) {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / library).string();
+}
+
 Process::Process(const std::vector<std::string>& arguments, const Variables& environment,
                  const std::string& folder) {
   pid_ = fork();

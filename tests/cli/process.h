@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -43,7 +44,8 @@ struct Finished {
   int code = -1;
   std::string out, err;
 };
-std::string program();  // its path, for shells
+std::string program();                                      // its path, for shells
+std::string beside_this_program(std::string_view library);  // its path, too
 Finished dptrain(const std::vector<std::string>& arguments, const Variables& environment = {},
                  const std::string& folder = "");
 

@@ -1,5 +1,6 @@
 #include "comm/heartbeat.h"
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -7,6 +8,7 @@
 #include <thread>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -16,6 +18,39 @@ namespace dpt {
 namespace {
 
 using namespace std::chrono_literals;
+
+// Standard error, while it lives, is a pipe that takes no more bytes.
+class FullPipe {
+ public:
+  FullPipe() {
+    REQUIRE(pipe2(ends_, O_NONBLOCK) == 0);
+    const std::string page(4096, ' ');
+    while (write(ends_[1], page.data(), page.size()) > 0) {
+    }
+    fcntl(ends_[1], F_SETFL, 0);  // blocks, as pipes of shells do
+    dup2(ends_[1], STDERR_FILENO);
+  }
+  ~FullPipe() {
+    dup2(kept_, STDERR_FILENO);
+    for (const int fd : {kept_, ends_[0], ends_[1]}) close(fd);
+  }
+  FullPipe(const FullPipe&) = delete;
+  FullPipe& operator=(const FullPipe&) = delete;
+
+  // Reads what is in the pipe. Returns what is not its filling.
+  std::string drain() {
+    std::string out;
+    std::array<char, 4096> buffer;
+    for (ssize_t n; (n = read(ends_[0], buffer.data(), buffer.size())) > 0;)
+      out.append(buffer.data(), static_cast<size_t>(n));
+    out.erase(0, out.find_first_not_of(' '));
+    return out;
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+  int kept_ = dup(STDERR_FILENO);
+};
 
 // Two ranks, threads of this process, that find each other's silence soon.
 struct Pair {
@@ -117,6 +152,26 @@ TEST_CASE("of many ranks that stand still sixteen are shown") {
   CHECK_MESSAGE(text.find(", rank 15 while starting, ..., all processes respond, so the run "
                           "continues; ") != std::string::npos,
                 text);
+}
+
+TEST_CASE("a rank whose messages nobody reads still beats, and prints them once somebody does") {
+  constexpr TeamShape kOne{.ranks = 1, .workers_per_rank = 1};
+  const SharedMemory memory = SharedMemory::create(Team::bytes(kOne));
+  // A beat each 10 ms.
+  const Team team = Team::create(memory.span(), kOne, {.timeout_s = 0.1, .notice_s = 0.03});
+  FullPipe stderr_pipe;
+  {
+    const Heartbeat zero(team, 0);
+    for (int i = 0; i < 5000 && team.heartbeat(0) < 20; ++i) std::this_thread::sleep_for(1ms);
+    CHECK(team.heartbeat(0) >= 20);
+    stderr_pipe.drain();
+    const uint32_t before = team.heartbeat(0);
+    for (int i = 0; i < 5000 && team.heartbeat(0) < before + 5; ++i)
+      std::this_thread::sleep_for(1ms);
+  }
+  const std::string text = stderr_pipe.drain();
+  CHECK_MESSAGE(text.starts_with("dptrain: no rank has begun a step for 0.03 s: "), text);
+  CHECK(text.find('\n') == text.size() - 1);  // once
 }
 
 TEST_CASE("a rank whose starter has ended ends the run, and says how it would not") {

@@ -13,13 +13,16 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fail.h"
 #include "base/signals.h"
+#include "comm/interrupted_break_up.h"
 #include "comm/shared_memory.h"
 #include "comm/workers.h"
+#include "skip.h"
 
 // The thread sanitizer has a thread of its own, and does not follow processes.
 #if !defined(__SANITIZE_THREAD__)
@@ -365,12 +368,29 @@ TEST_CASE("a second signal ends everything at once, but not one that only echoes
   CHECK(o.took < 1s);
 }
 
+TEST_CASE("a rank killed while it breaks the run up does not make it succeed") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 1});
+  const Outcome o = launch_apart(t.team, [&](int rank) {
+    if (rank == 1) {
+      t.flags[0] = kill_within_break_up(t.team, rank, 6) ? 1 : 2;
+      raise(SIGKILL);
+    }
+    for (;;) std::this_thread::sleep_for(10s);
+    return 0;
+  });
+  if (skip_without(t.flags[0] == 1, "ptrace")) return;
+  CHECK(o.code == 6);
+}
+
 TEST_CASE("a launcher that is killed leaves no process behind") {
-  for (int round = 0; round < 5; ++round) {
-    TestTeam t({.ranks = 3, .workers_per_rank = 1});
+  for (int round = 0; round < 6; ++round) {
+    TestTeam t({.ranks = 3, .workers_per_rank = 1}, {.timeout_s = 1});
     const Outcome o = launch_apart(
         t.team,
         [&](int rank) {
+          alarm(20);
+          // As on a system without it: the heartbeat notices.
+          if (round == 5) prctl(PR_SET_PDEATHSIG, 0);
           t.flags[rank] = getpid();
           for (;;) std::this_thread::sleep_for(10s);
           return 0;

@@ -11,7 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "comm/interrupted_break_up.h"
 #include "comm/shared_memory.h"
+#include "skip.h"
 
 namespace dpt {
 namespace {
@@ -217,6 +219,17 @@ TEST_CASE("one of many that break a team up at once wins, with its whole text") 
     CHECK(t.team.reason() == std::string(300, static_cast<char>('a' + t.team.broken_by())));
   }
 }
+
+#if !defined(__SANITIZE_THREAD__)  // which does not follow processes
+TEST_CASE("a rank that is killed within break_up leaves its code") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 1});
+  if (skip_without(kill_within_break_up(t.team, 1, 4), "ptrace")) return;
+  CHECK(t.team.exit_code() == 4);
+  CHECK(t.team.broken_by() == 1);
+  CHECK_FALSE(t.team.break_up(0, "rank 0 too"));
+  CHECK(t.team.reason() == "a rank ended before it could report its error");
+}
+#endif
 
 TEST_CASE("a rank that tells its own end is asked before the others, and spoken for once") {
   TestTeam t({.ranks = 3, .workers_per_rank = 1});

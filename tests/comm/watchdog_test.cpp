@@ -7,6 +7,7 @@
 #include <thread>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,9 +21,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The exit code of a rank that never ends, of a team that `act` does something to, and its stderr.
+// The exit code of a rank that never ends, of a team that `act` does something to, and its stderr,
+// which is a pipe that is read meanwhile if `reads`.
 template <class Act>
-int code_of_hanging(int rank, Act act, std::string* said = nullptr) {
+int code_of_hanging(int rank, Act act, std::string* said = nullptr, bool reads = true) {
   const TeamShape shape{.ranks = 2, .workers_per_rank = 1};
   const SharedMemory memory = SharedMemory::create(Team::bytes(shape));
   const Team team = Team::create(memory.span(), shape);
@@ -39,11 +41,11 @@ int code_of_hanging(int rank, Act act, std::string* said = nullptr) {
   }
   close(ends[1]);
   std::string text;
-  for (char c = 0; read(ends[0], &c, 1) == 1;) text += c;
-  close(ends[0]);
+  for (char c = 0; reads && read(ends[0], &c, 1) == 1;) text += c;
   if (said) *said = text;
   int status = 0;
   waitpid(pid, &status, 0);
+  close(ends[0]);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
@@ -66,6 +68,18 @@ TEST_CASE("a process that hangs says what ended the run if nobody has") {
   };
   code_of_hanging(0, said_before, &said);
   CHECK(said.empty());
+}
+
+TEST_CASE("a process whose messages nobody reads ends all the same") {
+  const auto breaks = [](Team team) {
+    fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
+    const std::string page(4096, ' ');
+    while (write(STDERR_FILENO, page.data(), page.size()) > 0) {
+    }
+    fcntl(STDERR_FILENO, F_SETFL, 0);
+    team.break_up(1, "it failed", 4);
+  };
+  CHECK(code_of_hanging(0, breaks, nullptr, false) == static_cast<int>(Fault::rank));
 }
 
 TEST_CASE("a process of a run that has not failed is left alone") {

@@ -6,16 +6,20 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "base/units.h"
+#include "checkpoint/model_file.h"
 #include "comm/shared_memory.h"
+#include "comm/workers.h"
 #include "describe/gantt.h"
 #include "engine/trace.h"
 #include "paths.h"
 #include "session/arenas.h"
 #include "session/memory.h"
-#include "train/run.h"
 #include "train/run_spec.h"
+#include "train/shared_layout.h"
+#include "train/trainer.h"
 
 namespace dpt {
 namespace {
@@ -90,6 +94,20 @@ TEST_CASE("a net too large for one device is refused with the numbers, and train
       kept[again] += use.activations;
   // One block's activations of eight are there at a time, beside the inputs of chunks in flight.
   CHECK(kept[1] < 0.75 * kept[0]);
+}
+
+// Trains, and records what workers did in `traces`, one per worker, in zeroed memory.
+void record(const Session& s, std::span<Trace> traces) {
+  const SharedLayout layout(s);
+  const SharedMemory memory = SharedMemory::create_private(layout.bytes);
+  const Team team = layout.team(memory, s, {});
+  const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));
+  Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
+  initialise(s.settings, s.devices, s.precision, s.model, buffers, generator);
+  RankState state(s, buffers, team, 0, generator);
+  run_workers(team, 0, [&](int worker) {
+    train_worker(state, worker, {.trace = &traces[static_cast<size_t>(worker)]});
+  });
 }
 
 TEST_CASE("a trace shows the schedule that was planned, each part after what it waits for") {

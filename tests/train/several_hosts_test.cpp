@@ -162,6 +162,23 @@ TEST_CASE("a host that is killed ends the run on all others, which name it") {
     check_told(ranks.rank(r).err(), "rank 1 on host 1 (");
 }
 
+TEST_CASE("the end of a host ends those that still connect to another one, which hangs") {
+  if (skip_without(has_gloo(), "libdptrain_gloo.so")) return;
+  const Folder folder;
+  const std::string spec = folder.write("t.yaml", kSpec);
+  Ranks ranks({1, 1, 1}, {spec, "out=" + folder.file("run")},
+              [](size_t host, std::vector<std::string>&, Variables& environment) {
+                if (host == 1)
+                  environment[0].second = beside_this_program("libstopping_link_module.so");
+              });
+  REQUIRE(becomes_true(60, [&] { return has(ranks.rank(1).err(), "connects no further"); }));
+  ranks.rank(2).send(SIGKILL);
+  CHECK_MESSAGE(ranks.rank(0).wait(20) == 6, ranks.errors());
+  CHECK_MESSAGE(has(ranks.rank(0).err(), "rank 2 on host 2 ("), ranks.errors());
+  CHECK_MESSAGE(has(ranks.rank(0).err(), "ended unexpectedly while hosts connect"), ranks.errors());
+  ranks.rank(1).send(SIGKILL);
+}
+
 TEST_CASE("a rank that is killed has its number among all ranks in the messages of all hosts") {
   if (skip_without(has_gloo(), "libdptrain_gloo.so")) return;
   const Folder folder;

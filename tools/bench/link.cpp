@@ -75,13 +75,12 @@ void measure(int process, int socket, const std::vector<std::string>& words) {
   pin(process);
   const auto at = static_cast<size_t>(process);
   if (words.size() == 4) enter(words[2 + at]);
-  const auto link = connect_link("gloo", {.host = process,
-                                          .hosts = 2,
-                                          .address = words[at],
-                                          .timeout_s = 20,
-                                          .all_gather = [=](const std::string& own) {
-                                            return exchange(socket, process, own);
-                                          }});
+  const auto link = link_module("gloo").connect(
+      {.host = process,
+       .hosts = 2,
+       .address = words[at],
+       .timeout_s = 20,
+       .all_gather = [=](const std::string& own) { return exchange(socket, process, own); }});
   const double small = exchange_seconds(*link, kSmall, kRounds);
   const double large = exchange_seconds(*link, kLarge, kLargeRounds);
   if (process == 0)

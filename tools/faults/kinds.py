@@ -4,7 +4,7 @@ import dataclasses
 import signal
 import time
 
-from proxy import Proxy
+from proxy import Proxy, Strangers
 
 # Seconds from the fault to the end of every rank that is left: a connection that closes is noticed at once, where the
 # machine is busy within some seconds; silence after 15 s, and then connections are given 2 s to end in order.
@@ -140,6 +140,25 @@ class DelayControl(WithProxy):
         return Effect(f"control connections take {seconds:.1f} s", ends=False)
 
 
+class Flood(Kind):
+    name = "flood the port of host 0 while hosts connect"
+
+    def __init__(self):
+        self.strangers = None
+
+    def proxy_of(self):
+        def make(port):
+            self.strangers = Strangers(port)
+            return self.strangers
+        return make
+
+    def inject(self, cluster, random):
+        return Effect(f"{self.strangers.connections} connections of strangers", ends=False)
+
+    def repair(self, cluster):
+        self.strangers.stop()
+
+
 class OnNetwork(Kind):
     on_network = True
 
@@ -181,5 +200,5 @@ class SlowLink(OnNetwork):
 
 
 # With their shares of 100. Silence takes 15 s each.
-KINDS = {KillRank: 17, KillLeader: 17, KillHost0: 10, KillHost: 15, CloseControl: 14, DelayControl: 4, LoseData: 5,
-         SlowLink: 3, StopRank: 7, CutLink: 5, HoldControl: 3}
+KINDS = {KillRank: 16, KillLeader: 16, KillHost0: 10, KillHost: 15, CloseControl: 14, DelayControl: 4, LoseData: 5,
+         SlowLink: 3, StopRank: 7, CutLink: 5, HoldControl: 3, Flood: 2}

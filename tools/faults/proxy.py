@@ -1,5 +1,7 @@
-"""A TCP proxy for the control channel between pretended hosts. It can delay, cut and withhold what passes."""
+"""What disturbs the control channel between pretended hosts: a TCP proxy that can delay, cut and withhold what passes,
+and connections of strangers."""
 
+import collections
 import contextlib
 import select
 import socket
@@ -105,3 +107,29 @@ class Proxy:
                     to.shutdown(socket.SHUT_WR)
             except OSError:  # its reader is told when it reads
                 pass
+
+
+class Strangers:
+    """Connects to a port of 127.0.0.1 all the time, and says nothing. A thread of its own does the work."""
+
+    def __init__(self, port):
+        self.port, self.connections, self._ended = port, 0, False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self):
+        self._ended = True
+        self._thread.join()
+
+    def _run(self):
+        open_ones = collections.deque()
+        while not self._ended:
+            try:
+                open_ones.append(socket.create_connection(("127.0.0.1", self.port), 1, ("127.0.0.254", 0)))
+                self.connections += 1
+            except OSError:  # nobody listens, or not yet
+                time.sleep(0.001)
+            if len(open_ones) > 200:
+                open_ones.popleft().close()
+        for s in open_ones:
+            s.close()

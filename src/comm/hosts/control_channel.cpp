@@ -16,9 +16,7 @@ std::vector<std::string> ControlChannel::all_gather(const std::string& own) {
   return loop_->all_gather(own);
 }
 void ControlChannel::broadcast(std::span<std::byte> bytes) { loop_->broadcast(bytes); }
-void ControlChannel::watch(Team team, std::function<void()> on_break, const LinkActivity* link) {
-  loop_->watch(team, std::move(on_break), link);
-}
+void ControlChannel::watch(Team team, LinkActivity* link) { loop_->watch(team, link); }
 void ControlChannel::data_failed(int peer, const std::string& why) {
   loop_->data_failed(peer, why);
 }

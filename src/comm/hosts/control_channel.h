@@ -1,7 +1,6 @@
 // ControlChannel: small messages between the leaders of the hosts of a run, and their common end.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -64,12 +63,10 @@ class ControlChannel {
   // throws.
   void broadcast(std::span<std::byte> bytes);
 
-  // From now on the run's end is the team's end. on_break: called once, by the channel's thread,
-  // after the team was broken up by this host or another, to end waiting that the team does not
-  // know of, such as a Link's; it must not use the channel. link: what the leader's link does, for
-  // the other hosts; null: there is none. Call watch() once.
-  // REQUIRES: the team's memory and `link` outlive goodbye(), or this object.
-  void watch(Team team, std::function<void()> on_break = {}, const LinkActivity* link = nullptr);
+  // From now on the run's end is the team's end. link: what the leader's link does, for the other
+  // hosts, and where it hears that this host or another has ended the run; null: there is none.
+  // Call watch() once. REQUIRES: the team's memory and `link` outlive goodbye(), or this object.
+  void watch(Team team, LinkActivity* link = nullptr);
 
   // Called if data can no longer be exchanged with another host, `peer`. The cause is usually the
   // end of a process, of which the control channel learns, too: waits at most `patience_s` for it.

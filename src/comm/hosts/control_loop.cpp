@@ -13,6 +13,7 @@
 #include "base/fail.h"
 #include "comm/heartbeat.h"
 #include "comm/hosts/bytes.h"
+#include "comm/link_activity.h"
 
 namespace dpt {
 namespace {
@@ -75,11 +76,8 @@ void ControlLoop::wait_for_news(std::unique_lock<std::mutex>& lock) {
     const int events = POLLIN | (p.connection.queued() > 0 ? POLLOUT : 0);
     news.push_back({.fd = p.connection.get(), .events = static_cast<short>(events), .revents = 0});
   }
-  const bool calls = !failure_.empty() && team_ && !std::exchange(break_called_, true);
-  const std::function<void()> on_break = calls ? on_break_ : nullptr;
   const Clock::time_point next_beat = next_beat_;
   lock.unlock();
-  if (on_break) on_break();
   const double to_beat = std::chrono::duration<double>(next_beat - Clock::now()).count();
   const double most = std::min(settings_.look_s, to_beat);
   poll(news.data(), news.size(), std::max(1, static_cast<int>(most * 1000)));
@@ -155,6 +153,7 @@ void ControlLoop::fail_run(const std::string& reason, const PeerHost* from) {
   failure_ = reason.empty() ? "another host failed" : reason;
   send_to_all(FrameType::abort, encode_text(failure_, Team::kLongestReason), from);
   if (team_) team_->break_up(Team::kOtherHost, failure_);
+  if (link_) link_->ended = true;
   changed_.notify_all();
 }
 
@@ -189,13 +188,15 @@ void ControlLoop::pass_on_stop() {
   send_to_all(FrameType::stop, payload.bytes());
 }
 
-void ControlLoop::watch(Team team, std::function<void()> on_break, const LinkActivity* link) {
+void ControlLoop::watch(Team team, LinkActivity* link) {
   {
     const std::lock_guard lock(mutex_);
     team_ = team;
-    on_break_ = std::move(on_break);
     link_ = link;
-    if (!failure_.empty()) team_->break_up(Team::kOtherHost, failure_);
+    if (!failure_.empty()) {
+      team_->break_up(Team::kOtherHost, failure_);
+      if (link_) link_->ended = true;
+    }
   }
   wake();
 }

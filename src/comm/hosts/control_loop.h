@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -65,7 +64,7 @@ class ControlLoop {
 
   std::vector<std::string> all_gather(const std::string& own);
   void broadcast(std::span<std::byte> bytes);
-  void watch(Team team, std::function<void()> on_break, const LinkActivity* link);
+  void watch(Team team, LinkActivity* link);
   [[noreturn]] void data_failed(int peer, const std::string& why);
   void give_up(const std::string& why) noexcept;
   void end(bool with_goodbye) noexcept;
@@ -110,16 +109,14 @@ class ControlLoop {
   std::condition_variable changed_;
   std::vector<PeerHost> peers_;
   std::optional<Team> team_;
-  std::function<void()> on_break_;
-  const LinkActivity* link_ = nullptr;  // null: not watched
+  LinkActivity* link_ = nullptr;  // null: there is none
   std::chrono::steady_clock::time_point next_beat_{};
   Phase told_ = Phase::starting;  // by the last beat
   HostStall own_stall_;
   double stalled_beats_ = 0;  // own beats in which all hosts were waiting and no data moved
   uint64_t moved_ = 0;        // changes whenever a collective operation gets on
-  bool break_called_ = false;
-  std::string failure_;  // why the run ends; empty: it does not
-  int stop_asked_ = 0;   // host 0: by another host; the others: passed on to host 0
+  std::string failure_;       // why the run ends; empty: it does not
+  int stop_asked_ = 0;        // host 0: by another host; the others: passed on to host 0
   bool leaving_ = false, with_goodbye_ = false;
   std::optional<GatherInProgress> gather_;
   std::optional<BroadcastInProgress> broadcast_;

@@ -10,7 +10,7 @@ namespace dpt {
 namespace {
 
 constexpr std::array kMagic = {std::byte{'D'}, std::byte{'P'}, std::byte{'T'}, std::byte{'C'}};
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 2;
 constexpr size_t kMacBytes = sizeof(Digest);
 
 Digest mac_of(const Digest& key, bool keyed, uint64_t number, std::span<const std::byte> header,

@@ -29,7 +29,7 @@ namespace dpt {
 enum class FrameType : uint8_t {
   challenge,  // host 0's nonce
   response,   // the other host's nonce, and its proof that it knows the secret
-  proof,      // host 0's
+  proof,      // host 0's, and the launch id
   denied,     // host 0 does not accept the response
   hello,      // what the host is
   welcome,    // the map of all hosts

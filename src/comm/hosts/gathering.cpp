@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <list>
+#include <map>
 #include <set>
 
 #include <poll.h>
@@ -21,8 +22,8 @@ using Role = Handshake::Role;
 struct Candidate {
   enum State { asked, proved, joined } state = asked;
   Connection connection;
-  TcpAddress from;
-  Nonce nonce;  // host 0's
+  std::string from;  // address
+  Nonce nonce;       // host 0's
   Deadline patience;
   HostHello hello;  // if joined
 };
@@ -39,7 +40,8 @@ class Gathering {
   std::vector<const HostHello*> hellos() const;
   std::string missing() const { return missing_ranks(hellos(), own_.world); }
   void look(Deadline deadline);
-  void accept_all();
+  void accept_some();
+  void drop_surplus();
   bool keep(Candidate& c);  // false: drop it
   bool read(Candidate& c);
   bool check_response(Candidate& c, const Frame& frame);
@@ -54,6 +56,7 @@ class Gathering {
   const HostHello& own_;
   const Handshake& handshake_;
   const GatheringSettings& settings_;
+  const LaunchId launch_ = random_launch_id();
   std::list<Candidate> candidates_;
   std::string reason_;                  // why there is no run
   std::set<std::string> noted_;         // addresses of strangers
@@ -110,28 +113,46 @@ void Gathering::look(Deadline deadline) {
   poll(news.data(), news.size(), static_cast<int>(std::clamp<long long>(left, 1, 100)));
   for (auto c = candidates_.begin(); c != candidates_.end();)
     c = keep(*c) ? std::next(c) : candidates_.erase(c);
-  if (news[0].revents != 0) accept_all();
+  if (news[0].revents != 0) accept_some();
 }
 
-void Gathering::accept_all() {
-  // Strangers are not worth more memory than this; the oldest of them gives way.
-  const size_t most = 2 * static_cast<size_t>(own_.world) + 64;
-  for (;;) {
-    Candidate c;
-    Descriptor socket = listener_.accept(c.from);
+// Not all that are pending, so that the hosts among those that are there are served meanwhile.
+void Gathering::accept_some() {
+  constexpr int kMostAtOnce = 32;
+  for (int i = 0; i < kMostAtOnce; ++i) {
+    TcpAddress from;
+    Descriptor socket = listener_.accept(from);
     if (!socket) return;
+    Candidate c;
     c.connection = Connection(std::move(socket));
+    c.from = from.host();
     c.connection.reader().accept(FrameType::response, 2 * sizeof(Digest));
     c.nonce = random_nonce();
     c.patience = deadline_in(settings_.hello_s);
     c.connection.send(FrameType::challenge, c.nonce);
     candidates_.push_back(std::move(c));
-    if (candidates_.size() > most) {
-      const auto oldest =
-          std::ranges::find_if(candidates_, [](const Candidate& x) { return x.state != x.joined; });
-      if (oldest != candidates_.end()) candidates_.erase(oldest);
-    }
+    drop_surplus();
   }
+}
+
+// Strangers are not worth more memory than this. The oldest connection from the address with most
+// gives way, since a host that has lost its place connects again.
+void Gathering::drop_surplus() {
+  constexpr size_t kMostOfAddress = 8, kMostStrangers = 64;
+  std::map<std::string_view, size_t> asked;  // by address
+  size_t all = 0;
+  for (const Candidate& c : candidates_) {
+    if (c.state != Candidate::asked) continue;
+    ++asked[c.from];
+    ++all;
+  }
+  const auto most = std::max_element(
+      asked.begin(), asked.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const size_t hosts = static_cast<size_t>(own_.world);
+  if (most->second <= kMostOfAddress && all <= hosts + kMostStrangers) return;
+  candidates_.erase(std::find_if(candidates_.begin(), candidates_.end(), [&](const Candidate& c) {
+    return c.state == Candidate::asked && c.from == most->first;
+  }));
 }
 
 bool Gathering::keep(Candidate& c) {
@@ -169,16 +190,19 @@ bool Gathering::check_response(Candidate& c, const Frame& frame) {
   std::ranges::copy(in.raw(sizeof other), other.begin());
   std::ranges::copy(in.raw(sizeof proof), proof.begin());
   if (!equal_in_constant_time(proof, handshake_.digest(Role::response, c.nonce, other))) {
-    wrong_secret_.insert(c.from.host());
+    wrong_secret_.insert(c.from);
     note_stranger(c, true);
     c.connection.send(FrameType::denied);
     c.connection.flush();
     return false;
   }
-  c.connection.send(FrameType::proof, handshake_.digest(Role::proof, c.nonce, other));
+  ByteWriter answer;
+  answer.raw(launch_);
+  answer.raw(handshake_.digest(Role::proof, c.nonce, other, launch_));
+  c.connection.send(FrameType::proof, answer.bytes());
   c.connection.flush();
-  c.connection.use_keys(handshake_.digest(Role::from_host_0, c.nonce, other),
-                        handshake_.digest(Role::to_host_0, c.nonce, other));
+  c.connection.use_keys(handshake_.digest(Role::from_host_0, c.nonce, other, launch_),
+                        handshake_.digest(Role::to_host_0, c.nonce, other, launch_));
   c.connection.reader().refuse(FrameType::response);
   c.connection.reader().accept(FrameType::hello, kLongestHello);
   c.state = Candidate::proved;
@@ -205,9 +229,9 @@ void Gathering::join(Candidate& c, const Frame& frame) {
 
 void Gathering::note_stranger(const Candidate& c, bool knows_protocol) {
   constexpr size_t kMostNotes = 3;
-  if (noted_.size() >= kMostNotes || !noted_.insert(c.from.host()).second) return;
+  if (noted_.size() >= kMostNotes || !noted_.insert(c.from).second) return;
   print_stderr("dptrain: {} is waiting for other hosts and ignored a connection from {}, {}\n",
-               name_of(own_), c.from.host(),
+               name_of(own_), c.from,
                knows_protocol ? "which has another secret (DPTRAIN_SECRET_FILE) or belongs to "
                                 "another run"
                               : "which is not a host of this run");
@@ -279,24 +303,20 @@ constexpr std::string_view kOtherSecret =
     "has another secret, or belongs to another run: give all hosts the same DPTRAIN_SECRET_FILE, "
     "and each run its own port";
 
-// Proves this host to host 0, and the other way round. False: it is not host 0, and `why` says so.
+// Proves this host to host 0, and the other way round. False: it is not host 0, and `host_0.why`
+// says so. Throws ConnectionLost.
 bool shake_hands(Connection& connection, const std::string& at, const Handshake& handshake,
-                 Deadline deadline, std::string& why) {
+                 Deadline deadline, Host0& host_0) {
   Nonce of_host_0, own = random_nonce();
-  try {
-    connection.reader().accept(FrameType::challenge, sizeof(Nonce));
-    const std::optional<Frame> challenge = wait_for_frame(connection, deadline);
-    if (!challenge || challenge->payload.size() != sizeof(Nonce)) {
-      why = "what listens there does not answer as dptrain does";
-      return false;
-    }
-    std::ranges::copy(challenge->payload, of_host_0.begin());
-  } catch (const ConnectionLost& e) {
-    why = e.what();
+  connection.reader().accept(FrameType::challenge, sizeof(Nonce));
+  const std::optional<Frame> challenge = wait_for_frame(connection, deadline);
+  if (!challenge || challenge->payload.size() != sizeof(Nonce)) {
+    host_0.why = "what listens there does not answer as dptrain does";
     return false;
   }
+  std::ranges::copy(challenge->payload, of_host_0.begin());
   connection.reader().refuse(FrameType::challenge);
-  connection.reader().accept(FrameType::proof, sizeof(Digest));
+  connection.reader().accept(FrameType::proof, sizeof(LaunchId) + sizeof(Digest));
   connection.reader().accept(FrameType::denied, 0);
   ByteWriter response;
   response.raw(own);
@@ -304,18 +324,31 @@ bool shake_hands(Connection& connection, const std::string& at, const Handshake&
   connection.send(FrameType::response, response.bytes());
   const std::optional<Frame> proof = wait_for_frame(connection, deadline);
   if (!proof) {
-    why = "host 0 did not answer";
+    host_0.why = "host 0 did not answer";
     return false;
   }
+  LaunchId launch{};
   Digest digest{};
-  if (proof->payload.size() == sizeof digest) std::ranges::copy(proof->payload, digest.begin());
+  if (proof->payload.size() == sizeof launch + sizeof digest) {
+    ByteReader in(proof->payload);
+    std::ranges::copy(in.raw(sizeof launch), launch.begin());
+    std::ranges::copy(in.raw(sizeof digest), digest.begin());
+  }
   if (proof->type != FrameType::proof ||
-      !equal_in_constant_time(digest, handshake.digest(Role::proof, of_host_0, own)))
+      !equal_in_constant_time(digest, handshake.digest(Role::proof, of_host_0, own, launch)))
     fail(Fault::rank, "the dptrain at {} {}", at, kOtherSecret);
+  if (host_0.launch && *host_0.launch != launch)
+    fail(
+        Fault::rank,
+        "the dptrain at {} belongs to another run, and host 0 of this run has ended: give each run "
+        "its own port",
+        at);
+  host_0.launch = launch;
+  host_0.at = at;
   connection.reader().refuse(FrameType::proof);
   connection.reader().refuse(FrameType::denied);
-  connection.use_keys(handshake.digest(Role::to_host_0, of_host_0, own),
-                      handshake.digest(Role::from_host_0, of_host_0, own));
+  connection.use_keys(handshake.digest(Role::to_host_0, of_host_0, own, launch),
+                      handshake.digest(Role::from_host_0, of_host_0, own, launch));
   return true;
 }
 
@@ -328,11 +361,11 @@ GatheredHosts gather_hosts(TcpListener& listener, const HostHello& own, const Ha
 
 std::optional<GatheredHosts> join_host_0(Connection connection, const HostHello& own,
                                          const Handshake& handshake, Deadline deadline,
-                                         const GatheringSettings& settings, std::string& why) {
+                                         const GatheringSettings& settings, Host0& host_0) {
   const std::string at = other_end(connection.get()).text();
   try {
     const Deadline soon = std::min(deadline, deadline_in(settings.hello_s));
-    if (!shake_hands(connection, at, handshake, soon, why)) return std::nullopt;
+    if (!shake_hands(connection, at, handshake, soon, host_0)) return std::nullopt;
     connection.reader().accept(FrameType::welcome, longest_welcome(own.world));
     connection.reader().accept(FrameType::refused, kLongestRefusal);
     connection.send(FrameType::hello, encode(own));
@@ -352,7 +385,8 @@ std::optional<GatheredHosts> join_host_0(Connection connection, const HostHello&
     out.peers.push_back(std::move(connection));
     return out;
   } catch (const ConnectionLost& e) {
-    fail(Fault::rank, "host 0 at {} ended before all hosts had connected: {}", at, e.what());
+    host_0.why = e.what();
+    return std::nullopt;
   }
 }
 

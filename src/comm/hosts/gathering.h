@@ -1,6 +1,8 @@
 // Gathering: the leaders of all hosts connect to that of host 0, which compares them.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "comm/hosts/connection.h"
@@ -17,6 +19,7 @@ struct GatheringSettings {
   double notice_s = 5;  // then a host that still waits says for whom
   double hello_s = 5;   // for a new connection to prove itself and to send its hello
   double linger_s = 2;  // after a refusal, for which host 0 waits to tell late hosts
+  double gone_s = 5;    // after which a host 0 that was found, and is found no more, has ended
 };
 
 struct GatheredHosts {
@@ -29,15 +32,24 @@ struct GatheredHosts {
 // Host 0's part: waits until the hosts that connect have all ranks, and sends the map to them.
 // Throws Error{rank} with one line that names the hosts if they do not come in time, differ or come
 // twice; all hosts that have connected get it too. Connections that prove nothing are dropped,
-// reported once on stderr, and delay nobody.
+// reported once on stderr, and delay nobody. However many they are, they take the place of no
+// connection that has proved itself, nor of one from another address.
 GatheredHosts gather_hosts(TcpListener& listener, const HostHello& own, const Handshake& handshake,
                            Deadline deadline, const GatheringSettings& settings);
 
-// The part of the other hosts, on a connection to what may be host 0. nullopt: it is not, and `why`
-// says so. Throws Error{rank} if it is host 0 of another run or has another secret, or ends;
-// TeamBroken if host 0 refuses, and reports why itself.
+// What a host has learned of host 0 by its attempts to join it.
+struct Host0 {
+  std::optional<LaunchId> launch;  // not set: host 0 has not proved itself yet
+  std::string at;                  // the address where it did
+  std::string why;                 // the last attempt failed
+};
+
+// The part of the other hosts, on a connection to what may be host 0. nullopt: it is not, or the
+// connection was closed, and `host_0.why` says so; then the host may try again. Throws Error{rank}
+// if it is host 0 of another launch or another run, or has another secret; TeamBroken if host 0
+// refuses, and reports why itself.
 std::optional<GatheredHosts> join_host_0(Connection connection, const HostHello& own,
                                          const Handshake& handshake, Deadline deadline,
-                                         const GatheringSettings& settings, std::string& why);
+                                         const GatheringSettings& settings, Host0& host_0);
 
 }  // namespace dpt

@@ -29,22 +29,27 @@ std::string_view word_of(Handshake::Role role) {
   return "";
 }
 
-}  // namespace
-
-Nonce random_nonce() {
-  Nonce out;
+template <class Bytes>
+Bytes random_bytes() {
+  Bytes out;
   if (getrandom(out.data(), out.size(), 0) != static_cast<ssize_t>(out.size()))
     fail(Fault::rank, "the system gives no random numbers: {}",
          std::generic_category().message(errno));
   return out;
 }
 
+}  // namespace
+
+Nonce random_nonce() { return random_bytes<Nonce>(); }
+LaunchId random_launch_id() { return random_bytes<LaunchId>(); }
+
 // The run id has any length, so it enters a key of its own, and later digests have fixed parts.
 Handshake::Handshake(std::string_view secret, std::string_view run_id)
-    : key_(hmac_sha256(bytes_of(secret), {bytes_of("dptrain control 1 "), bytes_of(run_id)})) {}
+    : key_(hmac_sha256(bytes_of(secret), {bytes_of("dptrain control 2 "), bytes_of(run_id)})) {}
 
-Digest Handshake::digest(Role role, const Nonce& of_host_0, const Nonce& of_other) const {
-  return hmac_sha256(key_, {of_host_0, of_other, bytes_of(word_of(role))});
+Digest Handshake::digest(Role role, const Nonce& of_host_0, const Nonce& of_other,
+                         const LaunchId& launch) const {
+  return hmac_sha256(key_, {of_host_0, of_other, launch, bytes_of(word_of(role))});
 }
 
 }  // namespace dpt

@@ -2,13 +2,17 @@
 //
 //   host 0 -> other   challenge   nonce a
 //   other -> host 0   response    nonce b, HMAC(secret, "response", run id, a, b)
-//   host 0 -> other   proof       HMAC(secret, "proof", run id, a, b)     or: denied
+//   host 0 -> other   proof       launch id l, HMAC(secret, "proof", run id, a, b, l)   or: denied
 //
-// Then each direction has a key of its own, HMAC(secret, direction, run id, a, b), for its frames.
-// The roles are part of what is authenticated, so that no proof can be sent back to where it came
-// from; fresh nonces prevent that an old one is used again.
+// Then each direction has a key of its own, HMAC(secret, direction, run id, a, b, l), for its
+// frames. The roles are part of what is authenticated, so that no proof can be sent back to where
+// it came from; fresh nonces prevent that an old one is used again. Host 0 draws the launch id, so
+// a host that connects again knows whether it has reached the same launch: launchers give runs that
+// follow one another the same run id.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,8 +22,11 @@
 namespace dpt {
 
 using Nonce = Digest;
+using LaunchId = std::array<std::byte, 16>;
 
-Nonce random_nonce();  // throws Error{rank}
+// These throw Error{rank}.
+Nonce random_nonce();
+LaunchId random_launch_id();
 
 class Handshake {
  public:
@@ -29,7 +36,9 @@ class Handshake {
 
   // Whose messages a key or proof is for.
   enum class Role : uint8_t { response, proof, from_host_0, to_host_0 };
-  Digest digest(Role role, const Nonce& of_host_0, const Nonce& of_other) const;
+  // launch: nothing in a response, whose sender does not know it yet
+  Digest digest(Role role, const Nonce& of_host_0, const Nonce& of_other,
+                const LaunchId& launch = {}) const;
 
  private:
   Digest key_;

@@ -113,6 +113,8 @@ class Search {
   Handshake handshake_;
   std::optional<TcpStore> store_;
   std::string why_;  // the last attempt failed
+  Host0 host_0_;
+  Clock::time_point answered_;  // when something last listened where host 0 may be
 };
 
 // Where host 0 may be; empty: it is not known yet.
@@ -146,17 +148,17 @@ std::optional<GatheredHosts> Search::attempt(Deadline deadline) {
     check_trust(trust_, at);
     const bool pretends =
         world_.pretended_host >= 0 && at.is_loopback() && at.storage.ss_family == AF_INET;
-    std::string why;
     Descriptor socket =
         connect_tcp(at, pretends ? fmt::format("127.0.0.{}", world_.pretended_host + 1) : "",
-                    std::min(deadline, deadline_in(3)), why);
+                    std::min(deadline, deadline_in(3)), host_0_.why);
     if (socket) {
       hello_.address = own_end(socket.get()).host();
       if (auto out = join_host_0(Connection(std::move(socket)), hello_, handshake_, deadline,
-                                 settings_, why))
+                                 settings_, host_0_))
         return out;
+      answered_ = Clock::now();
     }
-    note(fmt::format("{}: {}", at.text(), why), deadline);
+    note(fmt::format("{}: {}", at.text(), host_0_.why), deadline);
   }
   return std::nullopt;
 }
@@ -168,6 +170,9 @@ GatheredHosts Search::run(Deadline deadline) {
   for (;;) {
     if (auto out = attempt(deadline)) return std::move(*out);
     const Deadline now = Clock::now();
+    if (host_0_.launch && now - answered_ >= std::chrono::duration<double>(settings_.gone_s))
+      fail(Fault::rank, "host 0 at {} ended before all hosts had connected: {}", host_0_.at,
+           host_0_.why);
     if (now >= deadline)
       fail(Fault::rank,
            "host 0 did not answer at {} within {} s: {}; start all hosts together, and let other "

@@ -106,7 +106,7 @@ Beat decode_beat(std::span<const std::byte> payload) {
   out.waits_for = in.number<int>();
   out.moved = in.number<uint64_t>();
   in.end();
-  if (phase > static_cast<uint32_t>(Phase::finished))
+  if (phase > static_cast<uint32_t>(Phase::connecting))
     fail(Fault::rank, "there is no phase {}", phase);
   out.progress.phase = static_cast<Phase>(phase);
   return out;

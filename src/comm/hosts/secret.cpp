@@ -15,7 +15,7 @@
 namespace dpt {
 namespace {
 
-constexpr size_t kShortest = 16, kLongest = 4096;
+constexpr size_t kDigits = 64;  // of 32 bytes
 
 constexpr std::string_view kMakeOne =
     "make one with `openssl rand -hex 32 > FILE && chmod 600 FILE` and give all hosts the same";
@@ -38,15 +38,13 @@ std::string read_secret(const std::string& path) {
         path,
         fmt::format("other users can read or write it (its mode is {:04o})", info.st_mode & 07777),
         fmt::format("run `chmod 600 {}`", path));
-  std::array<char, kLongest + 1> buffer{};
+  std::array<char, 2 * kDigits> buffer{};
   const ssize_t n = read(file.get(), buffer.data(), buffer.size());
   if (n < 0) refuse(path, std::generic_category().message(errno), kMakeOne);
-  if (static_cast<size_t>(n) > kLongest)
-    refuse(path, fmt::format("it has more than {} bytes", kLongest), kMakeOne);
   std::string out(buffer.data(), static_cast<size_t>(n));
   out.erase(out.find_last_not_of(" \t\r\n") + 1);
-  if (out.size() < kShortest)
-    refuse(path, fmt::format("it has fewer than {} characters", kShortest), kMakeOne);
+  if (out.size() != kDigits || out.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos)
+    refuse(path, fmt::format("it does not consist of {} hexadecimal digits", kDigits), kMakeOne);
   return out;
 }
 

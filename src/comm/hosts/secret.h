@@ -13,9 +13,9 @@ struct NetworkTrust {
   bool trusts_network = false;  // DPTRAIN_TRUST_NETWORK=1
 };
 
-// Reads DPTRAIN_SECRET_FILE, a file of 16 to 4096 bytes (white space at its end does not count)
-// that nobody but its owner, this user or root, can read or write, and DPTRAIN_TRUST_NETWORK.
-// Throws Error{spec} with the remedy.
+// Reads DPTRAIN_SECRET_FILE, a file of 64 hexadecimal digits, which are 32 random bytes, and white
+// space at its end, that nobody but its owner, this user or root, can read or write, and
+// DPTRAIN_TRUST_NETWORK. Throws Error{spec} with the remedy.
 NetworkTrust trust_from_environment(const Environment& get);
 NetworkTrust trust_from_environment();  // of this process
 

@@ -1,4 +1,4 @@
-// What every implementation of Link shares: its place among the hosts, byte counts, abort.
+// What every implementation of Link shares: its place among the hosts, byte counts, its end.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,10 @@
 
 namespace dpt {
 
-[[noreturn]] inline void fail_peer(int host, const std::string& what) {
-  throw LinkFailed(host, what);
+[[noreturn]] inline void fail_peer(const LinkWorld& world, int host, const std::string& what) {
+  const LinkFailed failure(host, what);
+  if (world.explain) world.explain(failure);
+  throw failure;
 }
 
 // The messages of all implementations.
@@ -52,24 +54,23 @@ class Transfers {
 
 class BasicLink : public Link {
  public:
-  int host() const override { return host_; }
-  int hosts() const override { return hosts_; }
+  int host() const override { return world_.host; }
+  int hosts() const override { return world_.hosts; }
   uint64_t bytes_sent() const override { return bytes_sent_; }
   uint64_t bytes_received() const override { return bytes_received_; }
 
  protected:
   explicit BasicLink(const LinkWorld& world)
-      : host_(world.host),
-        hosts_(world.hosts),
-        timeout_s_(world.timeout_s),
-        activity_(world.activity ? *world.activity : own_activity_),
-        limits_messages_(!world.activity) {
-    require(0 <= host_ && host_ < hosts_, "a link's host is one of its hosts");
+      : world_(world), activity_(world.activity ? *world.activity : own_activity_) {
+    require(0 <= host() && host() < hosts(), "a link's host is one of its hosts");
   }
 
-  double timeout_s() const { return timeout_s_; }
+  double timeout_s() const { return world_.timeout_s; }
   // Whether a message that makes no progress for timeout_s() is an error.
-  bool limits_messages() const { return limits_messages_; }
+  bool limits_messages() const { return !world_.activity; }
+  [[noreturn]] void fail_peer(int peer, const std::string& what) const {
+    dpt::fail_peer(world_, peer, what);
+  }
 
   // Data has gone either way.
   void note_progress() { ++activity_.moved; }
@@ -87,12 +88,14 @@ class BasicLink : public Link {
   };
 
   void check_peer(int peer) const {
-    require(0 <= peer && peer < hosts_ && peer != host_, "a message goes to another host");
+    require(0 <= peer && peer < hosts() && peer != host(), "a message goes to another host");
   }
-  void check_not_aborted() const {
-    if (aborted_) fail(Fault::rank, "the exchange between hosts was aborted");
+  bool ended() const { return aborted_ || activity_.ended; }
+  void check_not_ended() {
+    if (!ended()) return;
+    abort();
+    fail(Fault::rank, "the exchange between hosts was aborted");
   }
-  bool aborted() const { return aborted_; }
   // Returns whether this is the first call.
   bool set_aborted() noexcept { return !aborted_.exchange(true); }
 
@@ -100,11 +103,9 @@ class BasicLink : public Link {
   void reset_counts() { bytes_sent_ = bytes_received_ = 0; }
 
  private:
-  const int host_, hosts_;
-  const double timeout_s_;
+  const LinkWorld world_;
   LinkActivity own_activity_;  // nobody reads it
   LinkActivity& activity_;
-  const bool limits_messages_;
   std::atomic<bool> aborted_ = false;
   uint64_t bytes_sent_ = 0, bytes_received_ = 0;
 };

@@ -31,20 +31,25 @@ class LinkFailed : public Error {
   std::string problem_;
 };
 
-// What a link needs to connect, agreed on before (comm/hosts/control_channel.h).
+// What a link needs to connect, agreed on before (comm/hosts/control_channel.h), and what it uses
+// for as long as it lives.
 struct LinkWorld {
   int host = 0;
   int hosts = 1;
   // The numeric address of the network interface to use, "10.0.0.2" or "fd00::2".
   std::string address;
   double timeout_s = 60;  // to connect, and for messages of a host to make progress
-  // Receives what the link does, and outlives it. Messages then have no time limit of the link's
-  // own: whoever reads it ends the run (ControlChannel), which knows whether the other host still
-  // computes or saves. Null: nobody does.
+  // Receives what the link does, and ends it; it outlives the link. Messages then have no time
+  // limit of the link's own: whoever reads it ends the run (ControlChannel), which knows whether
+  // the other host still computes or saves. Null: nobody does.
   LinkActivity* activity = nullptr;
   // Sends `own` to all hosts and returns what each host sent, in the order of hosts. Blocks until
   // all have called it. Throws Error{rank}.
   std::function<std::vector<std::string>(const std::string& own)> all_gather;
+  // Throws in place of LinkFailed what the call that has failed then throws: what a link knows,
+  // "connection reset by peer", names neither the rank that has ended nor its step. Null: nobody
+  // knows more.
+  std::function<void(const LinkFailed& failure)> explain{};
 };
 
 // Messages between two hosts with the same tag arrive in the order in which they were sent. The
@@ -53,8 +58,9 @@ struct LinkWorld {
 // they wait. Tags up to 32767 work with every implementation; MPI may refuse others.
 //
 // Threads: one thread at a time makes all calls, except abort(), which any thread may call.
-// Errors: LinkFailed, from wait() or from the call that notices it; Error{rank} after abort(). A
-// link that has thrown is unusable: call abort() and destroy it.
+// Errors: LinkFailed, or what LinkWorld::explain() throws, from wait() or from the call that
+// notices it; Error{rank} after abort() or LinkActivity::ended. A link that has thrown is unusable:
+// call abort() and destroy it.
 class Link {
  public:
   // Identifies a send or receive that has begun; wait() uses it up.
@@ -83,7 +89,5 @@ class Link {
   virtual uint64_t bytes_sent() const = 0;
   virtual uint64_t bytes_received() const = 0;
 };
-
-using ConnectLink = std::function<std::unique_ptr<Link>(const LinkWorld& world)>;
 
 }  // namespace dpt

@@ -142,8 +142,4 @@ LinkModule& link_module(std::string_view backend) {
   return *loaded.module;
 }
 
-std::unique_ptr<Link> connect_link(std::string_view backend, const LinkWorld& world) {
-  return link_module(backend).connect(world);
-}
-
 }  // namespace dpt

@@ -2,7 +2,6 @@
 // starts on every machine.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,9 +25,5 @@ const LoadedLinkModule& loaded_link_module(std::string_view backend);
 
 // Throws Error{device} with the reason and what to do if the module cannot be loaded.
 LinkModule& link_module(std::string_view backend);
-
-// Connects this host with all others. Blocks until all have called it. Throws Error{device} as
-// link_module() does, Error{rank} if a host cannot be reached within the time limit.
-std::unique_ptr<Link> connect_link(std::string_view backend, const LinkWorld& world);
 
 }  // namespace dpt

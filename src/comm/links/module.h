@@ -21,7 +21,8 @@ class LinkModule {
   virtual void start() = 0;
   virtual void stop() noexcept = 0;
 
-  // A ConnectLink: blocks until all hosts have called it. Throws Error{rank}.
+  // Connects this host with all others. Blocks until all hosts have called it. Throws Error{rank}
+  // if one cannot be reached within the time limit, and as Link's calls do.
   virtual std::unique_ptr<Link> connect(const LinkWorld& world) = 0;
 };
 

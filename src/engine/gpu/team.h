@@ -22,7 +22,7 @@ using OpenGpu = std::function<std::unique_ptr<cuda::DeviceApi>(int index)>;
 // A worker's access to its GPU, and to the other GPUs of the run.
 struct GpuAccess {
   OpenGpu open;
-  // Memory that all workers share, zeroed at the start: GpuTeam::bytes(), then room().
+  // Memory that all workers share, zeroed at the start: GpuTeam::bytes(), extra_memory().
   std::byte* shared = nullptr;
   // Seconds that a step, or a call to the driver, may take before the GPU is given up as stuck.
   // Hosts whose processes are alive wait this long for their GPUs and for each other.

@@ -33,7 +33,7 @@ class GpuTransport {
 // the references outlive it.
 std::unique_ptr<GpuTransport> make_gpu_transport(const Session& session, cuda::DeviceApi& api,
                                                  GpuTeam& gpus);
-// Bytes of GpuTeam::room() that the carriers of all workers use together.
+// Bytes of GpuTeam::extra_memory() that the transports of all workers use together.
 size_t gpu_transport_bytes(const Devices& devices);
 
 }  // namespace dpt

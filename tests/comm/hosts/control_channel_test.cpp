@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "comm/hosts/pretended_hosts.h"
+#include "comm/link_activity.h"
 
 namespace dpt {
 namespace {
@@ -83,12 +84,14 @@ TEST_CASE("hosts that expect different sizes of a broadcast end the run") {
 TEST_CASE("if one host's team breaks up, all teams do, with its reason") {
   for (const int failing : {0, 2}) {
     const auto hosts = pretended_hosts({1, 1, 1});
-    std::atomic<int> called = 0, told = 0;
+    std::atomic<int> told = 0;
+    std::vector<LinkActivity> links(hosts.size());
     std::vector<std::string> reasons(hosts.size());
     const auto errors = on_each_host(hosts, [&](const PretendedHost& p) {
       OwnTeam own;
       const auto channel = join(p);
-      channel->watch(own.team, [&] { ++called; });
+      const LinkActivity& link = links[static_cast<size_t>(p.world.host)];
+      channel->watch(own.team, &links[static_cast<size_t>(p.world.host)]);
       if (p.world.host == failing) own.team.break_up(0, "the disk is full", 1);
       wait_until([&] { return own.team.broken(); });
       auto& reason = reasons[static_cast<size_t>(p.world.host)];
@@ -103,11 +106,11 @@ TEST_CASE("if one host's team breaks up, all teams do, with its reason") {
       } catch (const TeamBroken& e) {
         reason += e.what() == own.team.reason() ? "" : " differs";
       }
-      wait_until([&] { return called == 3; });
+      wait_until([&] { return link.ended.load(); });
       channel->goodbye();
     });
     for (const std::string& e : errors) CHECK(e == "");
-    CHECK(called == 3);
+    for (const LinkActivity& link : links) CHECK(link.ended);
     CHECK(told == 2);  // once on each of the other hosts
     for (int h = 0; h < 3; ++h)
       CHECK(reasons[static_cast<size_t>(h)] ==

@@ -102,7 +102,7 @@ TEST_CASE("the receiver decides which frames come, and how long they are") {
         "a message of type 11 has 101 bytes; at most 100 were expected");
   ByteWriter header;  // promises 4 GiB, of which nothing comes
   header.raw(std::as_bytes(std::span("DPTC", 4)));
-  for (const int byte : {1, static_cast<int>(FrameType::gather)})
+  for (const int byte : {2, static_cast<int>(FrameType::gather)})
     header.number(static_cast<uint8_t>(byte));
   header.number(uint16_t{0});
   header.number(uint32_t{0xffffffff});

@@ -38,24 +38,40 @@ TEST_CASE("a secret is read from a file that only its owner can read") {
     std::ofstream(path) << text;
     chmod(path.c_str(), mode);
   };
-  write("0123456789abcdef\n", 0600);
-  CHECK(trust_of({{"DPTRAIN_SECRET_FILE", path}}).secret == "0123456789abcdef");
+  const std::string digits = "0123456789abcdef0123456789ABCDEF0123456789abcdef0123456789abcdef";
+  write(digits + "\n", 0600);
+  CHECK(trust_of({{"DPTRAIN_SECRET_FILE", path}}).secret == digits);
   for (const mode_t mode : {0640, 0604, 0660, 0620}) {
-    write("0123456789abcdef\n", mode);
+    write(digits + "\n", mode);
     CHECK(refusal(path) ==
           fmt::format("DPTRAIN_SECRET_FILE={0}: other users can read or write it (its mode is "
                       "{1:04o}); run `chmod 600 {0}`",
                       path, mode));
   }
-  write("0123456789abcde\n", 0600);
-  CHECK(refusal(path).find("it has fewer than 16 characters") != std::string::npos);
-  write(std::string(4097, 'x'), 0600);
-  CHECK(refusal(path).find("it has more than 4096 bytes") != std::string::npos);
   CHECK(refusal(folder.path()).find("it is not a file") != std::string::npos);
   CHECK(refusal(path + "x") ==
         "DPTRAIN_SECRET_FILE=" + path +
             "x: No such file or directory; make one with `openssl rand -hex 32 > FILE && chmod 600 "
             "FILE` and give all hosts the same");
+}
+
+TEST_CASE("a secret is 64 hex digits") {
+  const Folder folder;
+  const std::string path = folder.file("secret"), digits(63, 'a');
+  for (const std::string& text :
+       {std::string(), digits, digits + "aa", digits + "g", digits + " a", " " + digits + "a",
+        std::string("correct horse battery staple"), std::string(100'000, 'a')}) {
+    std::ofstream(path) << text;
+    chmod(path.c_str(), 0600);
+    CHECK(refusal(path) == "DPTRAIN_SECRET_FILE=" + path +
+                               ": it does not consist of 64 hexadecimal digits; make one with "
+                               "`openssl rand -hex 32 > FILE && chmod 600 FILE` and give all hosts "
+                               "the same");
+  }
+  for (const char* end : {"", "\n", " \r\n"}) {
+    std::ofstream(path) << digits << "b" << end;
+    CHECK(trust_of({{"DPTRAIN_SECRET_FILE", path}}).secret == digits + "b");
+  }
 }
 
 TEST_CASE("without a secret only loopback is allowed, or a network that the user trusts") {
@@ -81,7 +97,7 @@ TEST_CASE("without a secret only loopback is allowed, or a network that the user
   }
 }
 
-TEST_CASE("proofs depend on secret, run, role and both nonces") {
+TEST_CASE("proofs depend on secret, run, role, both nonces and the launch") {
   const Nonce a = random_nonce(), b = random_nonce();
   CHECK(a != b);
   using Role = Handshake::Role;
@@ -92,6 +108,7 @@ TEST_CASE("proofs depend on secret, run, role and both nonces") {
   CHECK(proof != Handshake("secret", "other").digest(Role::response, a, b));
   CHECK(proof != handshake.digest(Role::proof, a, b));
   CHECK(proof != handshake.digest(Role::response, b, a));
+  CHECK(proof != handshake.digest(Role::response, a, b, random_launch_id()));
   CHECK(handshake.digest(Role::from_host_0, a, b) != handshake.digest(Role::to_host_0, a, b));
 }
 

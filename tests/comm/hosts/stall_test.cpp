@@ -48,7 +48,7 @@ std::vector<std::string> reasons_of(
     WatchedTeam own;
     own.team.set_progress(0, {.epoch = 3, .step = 812 + p.world.host, .phase = Phase::training});
     const auto channel = join(p);
-    channel->watch(own.team, {}, &own.link);
+    channel->watch(own.team, &own.link);
     channel->all_gather("");
     body(channel->host(), *channel, own);
     reasons[static_cast<size_t>(p.world.host)] = own.team.reason();
@@ -143,7 +143,7 @@ TEST_CASE("a message has the own position where the last beat of the other host 
   on_each_host(hosts, [&](const PretendedHost& p) {
     WatchedTeam own;
     auto channel = join(p);
-    channel->watch(own.team, {}, &own.link);
+    channel->watch(own.team, &own.link);
     channel->all_gather("");
     if (p.world.host == 1) {
       // The other host hears at once that this one saves, although no beat is due.
@@ -166,7 +166,7 @@ TEST_CASE("a host that saves at the same step is said to save") {
   on_each_host(hosts, [&](const PretendedHost& p) {
     WatchedTeam own;
     auto channel = join(p);
-    channel->watch(own.team, {}, &own.link);
+    channel->watch(own.team, &own.link);
     channel->all_gather("");
     own.team.set_progress(0, {.epoch = 2, .step = 40 + p.world.host, .phase = Phase::training});
     if (p.world.host == 0) {

@@ -1,5 +1,6 @@
 // libdptrain_gloo.so: the cases of all links, and what ends a connection.
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -19,7 +20,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fail.h"
 #include "comm/links/conformance.h"
+#include "comm/links/connect_link.h"
 #include "comm/links/gather_files.h"
 #include "comm/links/load.h"
 #include "comm/links/on_hosts.h"
@@ -68,6 +71,41 @@ TEST_CASE("a link of gloo that is watched waits without a limit, and shows for w
     check_that(of_0.waits_for == -1, "it waits for nobody");
   });
   CHECK(errors == std::vector<std::string>(2));
+}
+
+TEST_CASE("a link that connects ends with its run") {
+  if (skip_without(has_gloo(), "libdptrain_gloo.so")) return;
+  LinkActivity activity;
+  std::atomic<bool> returned = false;
+  const auto connects = [&](LinkWorld world) -> std::unique_ptr<Link> {
+    world.activity = &activity;
+    const std::jthread end([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      activity.ended = true;
+    });
+    return connect_link("gloo", world);
+  };
+  // Goes no further than what hosts tell each other before they connect.
+  const auto hangs = [&](LinkWorld world) {
+    const auto gather = world.all_gather;
+    world.all_gather = [&, gather](const std::string& text) -> std::vector<std::string> {
+      gather(text);
+      for (int i = 0; i < 20000 && !returned; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      fail(Fault::rank, "it hung");
+    };
+    return connect_link("gloo", world);
+  };
+  const auto errors = on_hosts(
+      2, 30,
+      [&](const LinkWorld& world) -> std::unique_ptr<Link> {
+        if (world.host == 1) return hangs(world);
+        const std::string text = rank_error([&] { connects(world); });
+        returned = true;
+        fail(Fault::rank, "{}", text);
+      },
+      [](Link&) {});
+  CHECK(errors == std::vector<std::string>{"the exchange between hosts was aborted", "it hung"});
 }
 
 TEST_CASE("gloo refuses what is no address of this machine") {

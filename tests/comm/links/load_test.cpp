@@ -21,10 +21,6 @@ std::string line_of(const std::string& backend, const Variables& environment) {
   return doctor.out.substr(begin - 2, doctor.out.find('\n', begin) - begin + 2);
 }
 
-std::string beside_this_program(const char* library) {
-  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / library).string();
-}
-
 TEST_CASE("doctor says whether hosts can be connected, and what to do") {
   for (const auto& [backend, variable, file] :
        {std::tuple("gloo", "DPTRAIN_GLOO_MODULE", "libdptrain_gloo.so"),

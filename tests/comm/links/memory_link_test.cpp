@@ -10,7 +10,6 @@
 #include <doctest/doctest.h>
 
 #include "comm/links/conformance.h"
-#include "comm/links/explained_link.h"
 #include "comm/links/on_hosts.h"
 
 namespace dpt {
@@ -96,19 +95,31 @@ TEST_CASE("a link that is watched waits without a limit, and shows for whom") {
 TEST_CASE("the failure of a link is what explains it") {
   MemoryNetwork network(3);
   std::array<std::byte, 3> bytes{};
-  ExplainedLink link(network.connect(0), [](const LinkFailed& failure) {
+  const auto explain = [](const LinkFailed& failure) {
     throw Error(Fault::rank, "the end of " + std::to_string(failure.peer()) + " says more than " +
                                  failure.problem());
-  });
-  CHECK(link.host() == 0);
-  CHECK(link.hosts() == 3);
-  const auto before = link.receive(2, 1, bytes);
+  };
+  const auto link = network.connector()({.host = 0, .hosts = 3, .explain = explain});
+  const auto before = link->receive(2, 1, bytes);
   network.drop(2);
   const std::string expected = "the end of 2 says more than connection closed by peer";
-  CHECK(rank_error([&] { link.wait(before); }) == expected);
-  CHECK(rank_error([&] { link.done(link.send(2, 1, bytes)); }) == expected);
-  link.abort();
-  CHECK(rank_error([&] { link.send(1, 1, bytes); }) == "the exchange between hosts was aborted");
+  CHECK(rank_error([&] { link->wait(before); }) == expected);
+  CHECK(rank_error([&] { link->done(link->send(2, 1, bytes)); }) == expected);
+}
+
+TEST_CASE("the end of the run ends a link's calls") {
+  MemoryNetwork network(2);
+  LinkActivity activity;
+  const auto link = network.connector()({.host = 0, .hosts = 2, .activity = &activity});
+  std::array<std::byte, 3> bytes{};
+  const auto request = link->receive(1, 1, bytes);
+  std::jthread end([&] {
+    for (int i = 0; i < 5000 && activity.waits_for != 1; ++i) std::this_thread::sleep_for(1ms);
+    activity.ended = true;
+  });
+  const std::string expected = "the exchange between hosts was aborted";
+  CHECK(rank_error([&] { link->wait(request); }) == expected);
+  CHECK(rank_error([&] { link->send(1, 1, bytes); }) == expected);
 }
 
 TEST_CASE("held messages are delivered once they are released") {

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "comm/links/conformance.h"
+#include "comm/links/connect_link.h"
 #include "comm/links/gather_files.h"
 #include "comm/links/load.h"
 

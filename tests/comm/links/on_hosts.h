@@ -11,7 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "comm/links/conformance.h"
-#include "comm/links/link.h"
+#include "comm/links/connect_link.h"
 
 namespace dpt {
 

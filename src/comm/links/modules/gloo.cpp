@@ -1,9 +1,16 @@
 // libdptrain_gloo.so: Link over gloo's TCP, by its messages between two hosts ("unbound buffers").
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <random>
-#include <unordered_map>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include <gloo/config.h>
 
@@ -54,6 +61,7 @@ class GlooLink final : public BasicLink {
       fail(Fault::rank, "gloo cannot use the network interface {}: {}", world.address,
            plain_text(e.what()));
     }
+    const EndWatch watch(*this);
     connect(world);
   }
 
@@ -116,18 +124,50 @@ class GlooLink final : public BasicLink {
     require(all.size() == static_cast<size_t>(hosts()), "all_gather() returns a text per host");
     for (int peer = 0; peer < hosts(); ++peer) {
       if (peer == host()) continue;
+      check_not_ended();
       if (all[peer].size() != text.size()) fail_peer(peer, "it has another version of gloo");
       const size_t place = own.size() + address_bytes * (host() < peer ? host() : host() - 1);
       try {
         const char* const address = all[peer].data() + place;
         context_->pair(peer).connect(std::vector<char>(address, address + address_bytes));
       } catch (const std::exception& e) {
+        check_not_ended();
         fail_peer(peer, fmt::format("gloo cannot connect from {}: {}", world.address,
                                     plain_text(e.what())));
       }
     }
     greet(all, own);
   }
+
+  // While it lives, a thread closes all connections if the run ends. gloo's connect() then returns;
+  // it looks at nothing else.
+  class EndWatch {
+   public:
+    explicit EndWatch(GlooLink& link) {
+      const SignalsBlocked guard;
+      thread_ = std::thread([this, &link] {
+        std::unique_lock lock(mutex_);
+        while (!left_ && !link.ended()) changed_.wait_for(lock, kCheckEvery);
+        if (!left_) link.close();
+      });
+    }
+    ~EndWatch() {
+      {
+        const std::lock_guard lock(mutex_);
+        left_ = true;
+      }
+      changed_.notify_one();
+      thread_.join();
+    }
+    EndWatch(const EndWatch&) = delete;
+    EndWatch& operator=(const EndWatch&) = delete;
+
+   private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool left_ = false;
+    std::thread thread_;
+  };
 
   template <class Number>
   void greet(const std::vector<std::string>& all, const Number& own) {
@@ -154,7 +194,7 @@ class GlooLink final : public BasicLink {
 
   Request begin(int peer, uint32_t tag, bool sending, std::byte* data, size_t bytes) {
     check_peer(peer);
-    check_not_aborted();
+    check_not_ended();
     const Request request =
         transfers_.add({.peer = peer, .tag = tag, .sending = sending, .bytes = bytes});
     Transfer& t = transfers_.find(request);
@@ -166,7 +206,7 @@ class GlooLink final : public BasicLink {
       else
         t.buffer->recv(peer, slot_of(tag, bytes), 0, bytes);
     } catch (const std::exception& e) {
-      check_not_aborted();
+      check_not_ended();
       fail_peer(peer, plain_text(e.what()));
     }
     return request;
@@ -174,11 +214,11 @@ class GlooLink final : public BasicLink {
 
   // Throws if the transfer can no longer become complete.
   bool is_complete(Transfer& t) {
-    check_not_aborted();
+    check_not_ended();
     if (t.buffer->complete()) return true;
     if (context_->pair(t.peer).closed()) {
       if (t.buffer->complete()) return true;
-      check_not_aborted();
+      check_not_ended();
       fail_peer(t.peer, context_->pair(t.peer).failure());
     }
     if (const auto now = Clock::now(); now > t.checked + kCheckEvery) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <ctime>
 #include <exception>
@@ -219,20 +218,15 @@ SigpipeBlocked::~SigpipeBlocked() {
   if (!was_blocked_) pthread_sigmask(SIG_UNBLOCK, &pipe, nullptr);
 }
 
-std::shared_ptr<tcp::Device> open_device(const std::string& address) {
-  const tcp::attr attributes = attributes_of(address);
-  sigset_t all, old;
+SignalsBlocked::SignalsBlocked() {
+  sigset_t all;
   sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &old);
-  std::shared_ptr<tcp::Device> device;
-  try {
-    device = std::make_shared<tcp::Device>(attributes);
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &old, nullptr);
-    throw;
-  }
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  return device;
+  pthread_sigmask(SIG_SETMASK, &all, &before_);
+}
+
+std::shared_ptr<tcp::Device> open_device(const std::string& address) {
+  const SignalsBlocked guard;
+  return std::make_shared<tcp::Device>(attributes_of(address));
 }
 
 std::string plain_text(const std::string& message) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -118,6 +119,18 @@ class SigpipeBlocked {
 
  private:
   bool was_blocked_ = false, was_pending_ = false;
+};
+
+// While it lives, this thread and those that it starts block all signals.
+class SignalsBlocked {
+ public:
+  SignalsBlocked();
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
 };
 
 // Opens gloo's TCP on the interface with this numeric address. Its thread blocks all signals.

@@ -40,11 +40,11 @@ struct Place {
   std::string version;
 
   std::string text() const { return fmt::format("{} {} {}", rank, size, version); }
-  static Place parse(int host, const std::string& text) {
+  static Place parse(const LinkWorld& world, int host, const std::string& text) {
     Place out;
     int used = 0;
     if (std::sscanf(text.c_str(), "%d %d %n", &out.rank, &out.size, &used) != 2 || used == 0)
-      fail_peer(host, "it does not use MPI");
+      fail_peer(world, host, "it does not use MPI");
     out.version = text.substr(used);
     return out;
   }
@@ -58,17 +58,18 @@ std::vector<int> ranks_of(const LinkWorld& world) {
   const std::vector<std::string> all = world.all_gather(own.text());
   std::vector<int> ranks;
   for (int host = 0; host < world.hosts; ++host) {
-    const Place p = Place::parse(host, all.at(host));
+    const Place p = Place::parse(world, host, all.at(host));
     if (p.size == 1 && world.hosts > 1)
-      fail_peer(host,
+      fail_peer(world, host,
                 "MPI's launcher did not start it; start all ranks with mpirun or srun --mpi=pmix, "
                 "or use the backend gloo");
     if (p.version != own.version)
-      fail_peer(host, fmt::format("it has {}, and this host {}; all hosts need the same version",
-                                  p.version, own.version));
+      fail_peer(world, host,
+                fmt::format("it has {}, and this host {}; all hosts need the same version",
+                            p.version, own.version));
     if (p.size != own.size || p.rank < 0 || p.rank >= p.size ||
         std::find(ranks.begin(), ranks.end(), p.rank) != ranks.end())
-      fail_peer(host, "another mpirun started it; start all ranks with one");
+      fail_peer(world, host, "another mpirun started it; start all ranks with one");
     ranks.push_back(p.rank);
   }
   return ranks;
@@ -109,7 +110,7 @@ class MpiLink final : public BasicLink {
         MPI_Request_free(&t.pieces[i]);
       }
     // Freeing waits for the other hosts with some libraries, and one of them may have failed.
-    if (transfers_.empty() && !aborted() && !broken_) MPI_Comm_free(&communicator_);
+    if (transfers_.empty() && !ended() && !broken_) MPI_Comm_free(&communicator_);
   }
 
   Request send(int peer, uint32_t tag, std::span<const std::byte> bytes) override {
@@ -148,7 +149,7 @@ class MpiLink final : public BasicLink {
  private:
   Request begin(int peer, uint32_t tag, bool sending, std::byte* data, size_t bytes) {
     check_peer(peer);
-    check_not_aborted();
+    check_not_ended();
     require(tag <= max_tag_, "a message's tag is one that MPI allows");
     Transfer t{.peer = peer, .tag = tag, .sending = sending, .bytes = bytes};
     t.pieces.assign(bytes / kPiece + 1, MPI_REQUEST_NULL);
@@ -166,7 +167,7 @@ class MpiLink final : public BasicLink {
   }
 
   bool is_complete(Transfer& t) {
-    check_not_aborted();
+    check_not_ended();
     advance(t);
     return t.complete_pieces == t.pieces.size();
   }

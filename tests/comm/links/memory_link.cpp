@@ -88,18 +88,18 @@ class MemoryNetworkState {
     return settled(side);
   }
 
-  // On `host`: waits until its side is complete, or for `aborted`, a failure, or, if `limited`, the
-  // time limit.
-  void wait(int host, const Side& side, bool limited, const std::function<bool()>& aborted) {
+  // On `host`: waits until its side is complete, or for `ended` or a failure. False: the time limit
+  // has passed, which there is if `limited`.
+  bool wait(int host, const Side& side, bool limited, const std::function<bool()>& ended) {
     std::unique_lock lock(mutex_);
     uint64_t seen = delivered_;
     Clock::time_point deadline = Clock::now() + duration(timeout_s);
     for (;;) {
       deliver();
-      if (settled(side) || aborted()) return;
+      if (settled(side) || ended()) return true;
       if (std::exchange(seen, delivered_) != delivered_)
         deadline = Clock::now() + duration(timeout_s);
-      if (limited && Clock::now() >= deadline) fail_peer(side.peer, silent_text(timeout_s));
+      if (limited && Clock::now() >= deadline) return false;
       changed_[host].wait_until(lock, limited ? std::min(deadline, next_due()) : next_due());
     }
   }
@@ -245,7 +245,8 @@ class MemoryLink final : public BasicLink {
   void wait(Request request) override {
     const SharedSide side = sides_.find(request);
     const Waiting waiting(*this, side->peer);
-    network_->wait(host(), *side, limits_messages(), [&] { return aborted(); });
+    if (!network_->wait(host(), *side, limits_messages(), [&] { return ended(); }))
+      fail_peer(side->peer, silent_text(timeout_s()));
     check(*side);
     note_progress();
     count(side->sending, side->bytes);
@@ -268,11 +269,11 @@ class MemoryLink final : public BasicLink {
  private:
   Request begin(Side side) {
     check_peer(side.peer);
-    check_not_aborted();
+    check_not_ended();
     return sides_.add(network_->begin(host(), std::move(side)));
   }
-  void check(const Side& side) const {
-    check_not_aborted();
+  void check(const Side& side) {
+    check_not_ended();
     if (const std::string failure = network_->failure(side); !failure.empty())
       fail_peer(side.peer, failure);
   }

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "comm/links/link.h"
+#include "comm/links/connect_link.h"
 
 namespace dpt {
 
