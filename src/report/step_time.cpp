@@ -13,7 +13,6 @@
 #include "report/numbers.h"
 #include "session/buffers.h"
 #include "session/make_plan.h"
-#include "session/memory.h"
 #include "train/run_memory.h"
 
 namespace dpt {
@@ -84,7 +83,7 @@ StepCosts measured_step_costs(const Session& s) {
          "--time measures kernels of CPUs only; for GPUs use `dptrain bench`, which trains a few "
          "steps, or write `device: cpu`");
   check_memory(s);
-  const Buffers::Sizes sizes = buffer_sizes(s);
+  const Buffers::Sizes& sizes = s.layout.buffers;
   const SharedMemory memory = SharedMemory::create_private(Buffers::bytes(sizes));
   const Buffers buffers(memory.data(), sizes);
   Generator generator(static_cast<uint64_t>(s.settings.spec.seed));

@@ -26,7 +26,6 @@
 #include "comm/watchdog.h"
 #include "comm/workers.h"
 #include "engine/gpu/executor.h"
-#include "session/memory.h"
 #include "train/best_weights.h"
 #include "train/final_evaluation.h"
 #include "train/run_folder.h"
@@ -300,7 +299,7 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
   const int rank = world.rank;
   const bool first_host = !request.hosts || request.hosts->host() == 0;
   if (request.hosts) request.hosts->load(link_backend(s.devices.exchange));
-  const Buffers::Sizes sizes = buffer_sizes(s);
+  const Buffers::Sizes& sizes = s.layout.buffers;
   const SharedLayout layout(s, RunStart::kDecisionBytes);
   const CoreLease lease = lease_cores(s.devices, 1);
   // The first rank that gets no core speaks for all.
@@ -400,7 +399,7 @@ int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
     notes.emplace(SharedMemory::create(workers * sizeof(Trace)));
     traces = {reinterpret_cast<Trace*>(notes->data()), workers};
   }
-  const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));
+  const Buffers buffers(memory.data() + layout.buffers, s.layout.buffers);
   fill(s, resume, buffers, generator);
   if (start) {
     begin(s, *start);
@@ -453,7 +452,7 @@ void record(const Session& s, std::span<Trace> traces) {
   const CoreLease lease = lease_own_cores(s.devices, 1);
   const SharedMemory memory = SharedMemory::create_private(layout.bytes);
   const Team team = layout.team(memory, s, {});
-  const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));
+  const Buffers buffers(memory.data() + layout.buffers, s.layout.buffers);
   Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
   initialise(s.settings, s.devices, s.precision, s.model, buffers, generator);
   RankState state(s, buffers, team, 0, generator);
@@ -474,7 +473,7 @@ Evaluation evaluate(const Session& s, const OpenGpu& open,
   if (pins.size() < static_cast<size_t>(s.devices.topology.total_workers())) pins = {};
   const SharedMemory memory = SharedMemory::create_private(layout.bytes);
   const Team team = layout.team(memory, s, {});
-  const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));
+  const Buffers buffers(memory.data() + layout.buffers, s.layout.buffers);
   const GpuAccess gpus{.open = open, .shared = memory.data() + layout.gpus, .stuck_s = {}};
   Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
   initialise(s.settings, s.devices, s.precision, s.model, buffers, generator);

@@ -11,9 +11,7 @@
 #include "base/units.h"
 #include "engine/compressed.h"
 #include "engine/own_states.h"
-#include "session/host_layout.h"
 #include "session/later_gradients.h"
-#include "session/memory.h"
 #include "train/shared_layout.h"
 
 namespace dpt {
@@ -21,7 +19,7 @@ namespace {
 
 // The memory that all workers of this machine share.
 MemoryEstimate shared_memory_of(const Session& s) {
-  const Buffers::Sizes sizes = buffer_sizes(s);
+  const Buffers::Sizes& sizes = s.layout.buffers;
   constexpr double kFloat = sizeof(float);
   MemoryEstimate m;
   m.weights = kFloat * static_cast<double>(sizes.weights) * sizes.replicas;
@@ -99,7 +97,7 @@ double worker_bytes(const Session& s, const KernelBytes& kernels) {
   // rank derives its own from a common order.
   const double order = sizeof(uint32_t) * static_cast<double>(s.data.train_samples());
   out += order * (s.batches.train->per_replica_sampling() ? ranks + 2 : 2 * ranks);
-  const std::vector<std::vector<UpdatePiece>> pieces = update_pieces(s);
+  const std::vector<std::vector<UpdatePiece>>& pieces = s.shares.workers;
   for (int64_t w = own_workers.begin; w < own_workers.end; ++w) {
     const std::vector<UpdatePiece>& share = pieces[static_cast<size_t>(w)];
     out += kFloat * static_cast<double>(tile_elements(share) +

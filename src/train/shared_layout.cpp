@@ -3,7 +3,6 @@
 #include "base/checked.h"
 #include "engine/gpu/team.h"
 #include "engine/gpu/transport.h"
-#include "session/memory.h"
 
 namespace dpt {
 
@@ -18,7 +17,7 @@ SharedLayout::SharedLayout(const Session& s, size_t decision_bytes)
       gpus(decision + decision_bytes),
       buffers(gpus + (s.devices.on_gpu() ? GpuTeam::bytes(s.devices.topology.total_workers()) : 0) +
               gpu_transport_bytes(s.devices)),
-      bytes((Checked(buffers) + Buffers::bytes(buffer_sizes(s))).size()) {}
+      bytes((Checked(buffers) + Buffers::bytes(s.layout.buffers)).size()) {}
 
 Team SharedLayout::team(const SharedMemory& memory, const Session& s,
                         const TeamSettings& settings) const {

@@ -12,7 +12,6 @@
 #include "describe/gantt.h"
 #include "engine/trace.h"
 #include "paths.h"
-#include "session/arenas.h"
 #include "session/memory.h"
 #include "train/run.h"
 #include "train/run_spec.h"
@@ -52,7 +51,7 @@ TEST_CASE("what devices hold is what a run takes for them, to the byte") {
     const Opened opened(name, {"cores=1"});
     REQUIRE_MESSAGE(opened.session, opened.diagnostics.render());
     const Session& s = *opened.session;
-    const Buffers::Sizes sizes = buffer_sizes(s);
+    const Buffers::Sizes& sizes = s.layout.buffers;
     double activations = 0, weights = 0, states = 0, gradients = 0;
     for (const DeviceUse& use : device_uses(s)) {
       activations += use.activations, weights += use.weights;
@@ -60,7 +59,7 @@ TEST_CASE("what devices hold is what a run takes for them, to the byte") {
     }
     // Buffers begin at cache lines: at most one for each parameter is lost.
     const double lost = 64.0 * static_cast<double>(s.model.graph.parameters.size());
-    CHECK(activations == static_cast<double>(Arenas::bytes(s)));
+    CHECK(activations == static_cast<double>(s.layout.arenas.bytes));
     CHECK(weights <= 4.0 * static_cast<double>(sizes.weights));
     CHECK(weights >= 4.0 * static_cast<double>(sizes.weights) - lost);
     CHECK(states >= (4.0 * static_cast<double>(sizes.trainable) - lost) * sizes.states);

@@ -16,7 +16,6 @@
 #include "formats/safetensors.h"
 #include "layers/golden.h"
 #include "paths.h"
-#include "session/memory.h"
 #include "train/run.h"
 #include "train/run_spec.h"
 
@@ -90,11 +89,11 @@ void write_weights(const Graph& graph, const std::string& path) {
 
 // [samples, classes], by the program that evaluates the test set.
 std::vector<double> output_of(const Session& s) {
-  std::vector<std::byte> memory(Buffers::bytes(buffer_sizes(s)) + 64);
+  std::vector<std::byte> memory(Buffers::bytes(s.layout.buffers) + 64);
   void* first = memory.data();
   size_t room = memory.size();
   std::align(64, memory.size() - 64, first, room);
-  const Buffers buffers(static_cast<std::byte*>(first), buffer_sizes(s));
+  const Buffers buffers(static_cast<std::byte*>(first), s.layout.buffers);
   Generator generator(0);
   initialise(s.settings, s.devices, s.precision, s.model, buffers, generator);
   const Program& program = s.model.test_programs.begin()->second;

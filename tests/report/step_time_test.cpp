@@ -11,7 +11,6 @@
 #include "checkpoint/model_file.h"
 #include "comm/shared_memory.h"
 #include "data/folder.h"
-#include "session/memory.h"
 #include "train/run_spec.h"
 
 namespace dpt {
@@ -72,7 +71,7 @@ TEST_CASE("with stages a step takes as long as the schedule") {
 }
 
 StepCosts measured(const Session& s, size_t cores) {
-  const Buffers::Sizes sizes = buffer_sizes(s);
+  const Buffers::Sizes& sizes = s.layout.buffers;
   const SharedMemory memory = SharedMemory::create_private(Buffers::bytes(sizes));
   const Buffers buffers(memory.data(), sizes);
   Generator generator(1);

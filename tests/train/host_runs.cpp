@@ -16,9 +16,7 @@
 #include "data/folder.h"
 #include "engine/gpu/executor.h"
 #include "engine/host_messages.h"
-#include "session/host_layout.h"
 #include "session/host_traffic.h"
-#include "session/memory.h"
 #include "train/redirect.h"
 #include "train/run_folder.h"
 #include "train/run_spec.h"
@@ -86,7 +84,7 @@ std::unique_ptr<Host> make_host(const std::string& yaml, const std::vector<std::
   // A team of its own: executors count the posts of a team that no other executor has used.
   out->test_memory.emplace(SharedMemory::create_private(layout.bytes));
   out->test_team.emplace(layout.team(*out->test_memory, s, {.spin_us = 0}));
-  out->buffers.emplace(out->memory->data() + layout.buffers, buffer_sizes(s));
+  out->buffers.emplace(out->memory->data() + layout.buffers, s.layout.buffers);
   return out;
 }
 
@@ -273,7 +271,7 @@ HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
   collect(hosts, out);
   out.steps = first.batches.train->steps();
   if (first.devices.cpus_span_hosts()) {
-    const HostLayout layout(first);
+    const HostLayout& layout = *first.shares.hosts;
     for (size_t h = 0; h < count; ++h)
       out.of_step.push_back(exchange_bytes(layout.parts(), layout.owners(), static_cast<int>(h)));
     out.sent_in_backward = layout.made_after().size();

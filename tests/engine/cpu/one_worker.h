@@ -9,7 +9,7 @@
 #include "comm/shared_memory.h"
 #include "comm/team.h"
 #include "engine/cpu/worker.h"
-#include "session/memory.h"
+#include "session/session.h"
 #include "train/run_spec.h"
 
 namespace dpt {
@@ -37,9 +37,9 @@ struct OneWorker {
 
   explicit OneWorker(const std::string& yaml, std::vector<std::string> how = {}, int number = 0)
       : session(session_of(yaml, with_core(std::move(how)))),
-        memory(SharedMemory::create_private(header() + Buffers::bytes(buffer_sizes(*session)))),
+        memory(SharedMemory::create_private(header() + Buffers::bytes(session->layout.buffers))),
         team(Team::create(memory.span().first(header()), shape(), {})),
-        buffers(memory.data() + header(), buffer_sizes(*session)),
+        buffers(memory.data() + header(), session->layout.buffers),
         worker(*session, buffers, team, number) {}
 
   // The rows of a step of the epoch, and the step with samples in their stored order.

@@ -24,7 +24,6 @@
 #include "checkpoint/model_file.h"
 #include "comm/workers.h"
 #include "data/folder.h"
-#include "session/memory.h"
 #include "train/run.h"
 #include "train/trainer.h"
 
@@ -146,7 +145,7 @@ steps: 64
 
 // As run() does it, but with a team that is watched and without files.
 void train(const Session& s) {
-  const Buffers::Sizes sizes = buffer_sizes(s);
+  const Buffers::Sizes& sizes = s.layout.buffers;
   const TeamShape shape{.ranks = 1, .workers_per_rank = s.devices.topology.workers_per_rank()};
   const size_t header = Team::bytes(shape);
   const SharedMemory memory = SharedMemory::create_private(header + Buffers::bytes(sizes));

@@ -13,7 +13,7 @@
 #include "engine/gpu/launch_queue.h"
 #include "engine/gpu/update.h"
 #include "engine/gpu/worker.h"
-#include "session/memory.h"
+#include "session/session.h"
 #include "train/run_spec.h"
 
 namespace dpt {
@@ -25,7 +25,7 @@ struct OneGpu {
   Buffers buffers;  // zeroed
   std::vector<std::byte> team_memory;
   GpuTeam gpus;
-  GpuShare share;
+  const GpuShare& share;
   cuda::FakeApi api;
   std::unique_ptr<cuda::Stream> stream;
   cuda::DeviceBuffer state;
@@ -36,13 +36,13 @@ struct OneGpu {
 
   explicit OneGpu(const std::string& yaml, const std::vector<std::string>& how = {})
       : session(session_on_gpu(yaml, how)),
-        memory(
-            SharedMemory::create_private(Team::bytes({}) + Buffers::bytes(buffer_sizes(*session)))),
+        memory(SharedMemory::create_private(Team::bytes({}) +
+                                            Buffers::bytes(session->layout.buffers))),
         team(Team::create(memory.span().first(Team::bytes({})), {}, {})),
-        buffers(memory.data() + Team::bytes({}), buffer_sizes(*session)),
+        buffers(memory.data() + Team::bytes({}), session->layout.buffers),
         team_memory(GpuTeam::bytes(1)),
         gpus(team, 0, 1, {.open = {}, .shared = team_memory.data()}),
-        share(session->devices, session->model, 0),
+        share(session->shares.gpus[0]),
         stream(api.make_stream()),
         state(api, cuda::MemoryKind::device, sizeof(cuda::StepState)),
         context(api, *stream, reinterpret_cast<cuda::StepState*>(state.data())),
