@@ -13,7 +13,7 @@
 #include "report/numbers.h"
 #include "session/buffers.h"
 #include "session/make_plan.h"
-#include "train/run_memory.h"
+#include "train/memory_estimate.h"
 
 namespace dpt {
 namespace {

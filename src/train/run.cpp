@@ -28,8 +28,8 @@
 #include "engine/gpu/executor.h"
 #include "train/best_weights.h"
 #include "train/final_evaluation.h"
+#include "train/memory_estimate.h"
 #include "train/run_folder.h"
-#include "train/run_memory.h"
 #include "train/shared_layout.h"
 #include "train/trainer.h"
 

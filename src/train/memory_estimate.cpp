@@ -1,4 +1,4 @@
-#include "train/run_memory.h"
+#include "train/memory_estimate.h"
 
 #include <algorithm>
 #include <future>
