@@ -12,7 +12,7 @@
 #include "engine/compressed.h"
 #include "engine/own_states.h"
 #include "session/later_gradients.h"
-#include "train/shared_layout.h"
+#include "train/run_memory.h"
 
 namespace dpt {
 namespace {
@@ -31,7 +31,7 @@ MemoryEstimate shared_memory_of(const Session& s) {
   // Of states that other hosts have, this one has address space, but no pages.
   m.states = s.devices.cpus_span_hosts() ? states / s.devices.topology.hosts() : states;
   m.activations = static_cast<double>(sizes.activations);
-  m.shared = static_cast<double>(SharedLayout(s).bytes) - m.activations - (states - m.states);
+  m.shared = static_cast<double>(RunMemory::bytes(s)) - m.activations - (states - m.states);
   return m;
 }
 
@@ -97,9 +97,8 @@ double worker_bytes(const Session& s, const KernelBytes& kernels) {
   // rank derives its own from a common order.
   const double order = sizeof(uint32_t) * static_cast<double>(s.data.train_samples());
   out += order * (s.batches.train->per_replica_sampling() ? ranks + 2 : 2 * ranks);
-  const std::vector<std::vector<UpdatePiece>>& pieces = s.shares.workers;
   for (int64_t w = own_workers.begin; w < own_workers.end; ++w) {
-    const std::vector<UpdatePiece>& share = pieces[static_cast<size_t>(w)];
+    const std::vector<UpdatePiece>& share = s.shares.workers[static_cast<size_t>(w)];
     out += kFloat * static_cast<double>(tile_elements(share) +
                                         matrix_workspace(share, s.parameter_groups.matrices));
     if (s.devices.own_states())

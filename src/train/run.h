@@ -58,10 +58,6 @@ struct RunRequest {
 // called from a single-threaded process.
 int run(const Session& session, const RunRequest& request);
 
-// Trains in this process without writing files, and records what workers did in `traces`, one per
-// worker. REQUIRES: a session with one rank; `traces` in zeroed memory.
-void record(const Session& session, std::span<Trace> traces);
-
 // Loss and metrics of spec.initial_weights on the evaluated set, computed by the workers of this
 // process. cores: those of the run that this process belongs to, which has leased them; without a
 // value, cores are leased here. REQUIRES: session.data.test; a mode with one process.

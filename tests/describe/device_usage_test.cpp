@@ -6,15 +6,17 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "base/units.h"
-#include "comm/shared_memory.h"
+#include "comm/workers.h"
 #include "describe/gantt.h"
 #include "engine/trace.h"
 #include "paths.h"
 #include "session/memory.h"
-#include "train/run.h"
+#include "train/run_memory.h"
 #include "train/run_spec.h"
+#include "train/trainer.h"
 
 namespace dpt {
 namespace {
@@ -95,10 +97,12 @@ TEST_CASE("a trace shows the schedule that was planned, each part after what it 
   const Opened opened("pipe_toy", {"steps=5", "parallel.pipeline.chunks=4", "cores=1"});
   REQUIRE(opened.session);
   const Session& s = *opened.session;
-  const SharedMemory memory = SharedMemory::create_private(
-      static_cast<size_t>(s.devices.topology.total_workers()) * sizeof(Trace));
-  const std::span<Trace> traces(reinterpret_cast<Trace*>(memory.data()), 2);
-  record(s, traces);
+  RunMemory memory(s);
+  const std::span<Trace> traces = memory.make_traces();
+  RankState state(s, memory.buffers(), memory.team(), 0, memory.fill());
+  run_workers(memory.team(), 0, [&](int worker) {
+    train_worker(state, worker, {.trace = &traces[static_cast<size_t>(worker)]});
+  });
   std::map<std::vector<int>, TraceEvent> done;
   for (size_t device = 0; device < 2; ++device) {
     std::vector<StageOp> ops;
