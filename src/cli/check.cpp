@@ -18,7 +18,7 @@
 #include "data/check_samples.h"
 #include "formats/json.h"
 #include "session/label_check.h"
-#include "train/run_memory.h"
+#include "train/memory_estimate.h"
 #include "train/warnings.h"
 
 namespace dpt::commands {

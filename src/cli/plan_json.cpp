@@ -3,7 +3,7 @@
 #include "formats/json.h"
 #include "layers/model.h"
 #include "session/memory.h"
-#include "train/run_memory.h"
+#include "train/memory_estimate.h"
 
 namespace dpt {
 namespace {

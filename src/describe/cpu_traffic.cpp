@@ -9,7 +9,6 @@
 #include "describe/traffic_lines.h"
 #include "engine/step_numbers.h"
 #include "session/buffers.h"
-#include "session/host_layout.h"
 #include "session/later_gradients.h"
 #include "session/own_weights.h"
 
@@ -25,7 +24,7 @@ class CpuTraffic {
         device_(s.devices.topology.device_of(worker)),
         summed_(s.devices.topology.shards_with(worker)),
         updating_(s.devices.topology.workers_with(worker)),
-        shares_(update_pieces(s)) {
+        shares_(s.shares.workers) {
     s_.batches.train->step(0, rows_);
     for (int64_t w = updating_.begin; w < updating_.end; ++w)
       for (const UpdatePiece& piece : shares_[static_cast<size_t>(w)])
@@ -324,7 +323,7 @@ class CpuTraffic {
   const Topology& topology_;
   int worker_, device_;
   Rows summed_, updating_;  // as in CpuWorker
-  std::vector<std::vector<UpdatePiece>> shares_;
+  const std::vector<std::vector<UpdatePiece>>& shares_;
   StepRows rows_;
   bool sums_first_ = false;  // a step sums all gradients before the update
   std::map<std::tuple<size_t, const Program*, Part, int>, Traffic> runs_;

@@ -12,7 +12,6 @@
 #include "engine/gpu/update.h"
 #include "graph/attrs.h"
 #include "graph/operator.h"
-#include "session/gpu_share.h"
 #include "session/gradient_buckets.h"
 
 namespace dpt {
@@ -29,7 +28,7 @@ class GpuTraffic {
         device_(s.devices.topology.device_of(worker)),
         replica_(s.devices.topology.replica(worker)),
         replicas_(static_cast<uint64_t>(s.devices.topology.replicas())),
-        share_(s.devices, s.model, device_) {
+        share_(s.shares.gpus[static_cast<size_t>(device_)]) {
     s_.batches.train->step(0, rows_);
   }
 
@@ -266,7 +265,7 @@ class GpuTraffic {
   const Session& s_;
   int worker_, device_, replica_;
   uint64_t replicas_;
-  GpuShare share_;
+  const GpuShare& share_;
   StepRows rows_;
   bool loaded_ = false;
   TrafficLines lines_;

@@ -8,7 +8,6 @@
 #include "base/units.h"
 #include "engine/gpu/host_exchange.h"
 #include "session/gradient_buckets.h"
-#include "session/host_layout.h"
 
 namespace dpt {
 namespace {
@@ -39,7 +38,7 @@ std::string lines_of_hosts(const Topology& topology, Text text) {
 
 std::string cpu_hosts_text(const Session& s) {
   const Topology& topology = s.devices.topology;
-  const HostLayout layout(s);
+  const HostLayout& layout = s.shares.hosts.value();
   std::string out =
       fmt::format("hosts: {}; gradients in {} of at most {:.2f} MiB", topology.hosts(),
                   counted(layout.owners().buckets(), "bucket"),
@@ -69,7 +68,7 @@ std::string ring_text(const Session& s) {
 
 std::string gpu_hosts_text(const Session& s) {
   const Topology& topology = s.devices.topology;
-  const GpuShare share(s.devices, s.model, 0);
+  const GpuShare& share = s.shares.gpus[0];
   const auto megabytes = [](size_t bytes) { return mib(static_cast<double>(bytes)); };
   std::string out = fmt::format("hosts: {}; one NCCL communicator of {}; bytes of a ring\n",
                                 topology.hosts(), counted(topology.replicas(), "GPU"));

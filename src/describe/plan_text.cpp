@@ -15,9 +15,8 @@
 #include "graph/operator.h"
 #include "layers/model.h"
 #include "session/batch_text.h"
-#include "session/host_layout.h"
 #include "session/programs.h"
-#include "train/run_memory.h"
+#include "train/memory_estimate.h"
 
 namespace dpt {
 namespace {
@@ -63,10 +62,9 @@ std::string parameters_text(const ParameterGroups& parameter_groups, const Compi
 
 // How ranks exchange gradients; see parallel/exchange.h.
 std::string exchange_text(const Session& s) {
-  const auto shares = update_pieces(s);
   std::vector<size_t> updated(static_cast<size_t>(s.devices.topology.ranks));  // elements, by rank
   for (int w = 0; w < s.devices.topology.total_workers(); ++w)
-    for (const UpdatePiece& p : shares[static_cast<size_t>(w)])
+    for (const UpdatePiece& p : s.shares.workers[static_cast<size_t>(w)])
       updated[static_cast<size_t>(s.devices.topology.rank_of(w))] += p.end - p.begin;
   std::string out;
   if (s.devices.exchange.shard_states) {

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "report/step_time.h"
-#include "session/host_layout.h"
 #include "session/host_traffic.h"
 #include "session/make_plan.h"
 
@@ -21,7 +20,7 @@ class HostStep {
         link_(link),
         algorithm_(algorithm),
         traffic_(session),
-        made_after_(HostLayout(session).made_after()) {
+        made_after_(session.shares.hosts.value().made_after()) {
     for (size_t b = 0; b < owners().buckets(); ++b) {
       elements_ += static_cast<double>(owners().bucket(b).count());
       owned_ += static_cast<double>(owned(b));
@@ -165,8 +164,8 @@ class HostStep {
   const LinkModel& link_;
   const SumAlgorithm algorithm_;
   const HostTrafficCounter traffic_;
-  const std::vector<size_t> made_after_;  // HostLayout::made_after()
-  double elements_ = 0, owned_ = 0;       // of all buckets; of those, this host's
+  const std::vector<size_t>& made_after_;  // HostLayout::made_after()
+  double elements_ = 0, owned_ = 0;        // of all buckets; of those, this host's
   double now_ = 0, local_ = 0, link_free_ = 0;
   std::vector<Exchange> on_their_way_;
 };

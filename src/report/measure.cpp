@@ -14,9 +14,8 @@
 #include "describe/device_usage.h"
 #include "engine/gpu/launch_queue.h"
 #include "session/make_plan.h"
-#include "session/memory.h"
+#include "train/memory_estimate.h"
 #include "train/run.h"
-#include "train/run_memory.h"
 
 namespace dpt {
 namespace {
@@ -143,7 +142,7 @@ double remote_share(const Session& s) {
   const double workers =
                    s.devices.topology.total_workers() / s.devices.topology.devices_per_replica,
                shards = s.devices.topology.shards;
-  const Buffers::Sizes sizes = buffer_sizes(s);
+  const Buffers::Sizes& sizes = s.layout.buffers;
   // Compressed gradients are read as 16-bit numbers.
   const double stored = static_cast<double>(sizes.stored) * (s.devices.exchange.compress ? 0.5 : 1);
   const auto all = static_cast<double>(sizes.trainable);

@@ -7,13 +7,10 @@
 #include "base/count.h"
 #include "base/fail.h"
 #include "base/machine.h"
-#include "checkpoint/model_file.h"
-#include "comm/shared_memory.h"
 #include "parallel/schedule.h"
 #include "report/numbers.h"
-#include "session/buffers.h"
 #include "session/make_plan.h"
-#include "session/memory.h"
+#include "train/memory_estimate.h"
 #include "train/run_memory.h"
 
 namespace dpt {
@@ -84,12 +81,9 @@ StepCosts measured_step_costs(const Session& s) {
          "--time measures kernels of CPUs only; for GPUs use `dptrain bench`, which trains a few "
          "steps, or write `device: cpu`");
   check_memory(s);
-  const Buffers::Sizes sizes = buffer_sizes(s);
-  const SharedMemory memory = SharedMemory::create_private(Buffers::bytes(sizes));
-  const Buffers buffers(memory.data(), sizes);
-  Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
-  initialise(s.settings, s.devices, s.precision, s.model, buffers, generator);
-  return measure_step_costs(s, buffers, usable_cores());
+  const RunMemory memory(s);
+  memory.fill();
+  return measure_step_costs(s, memory.buffers(), usable_cores());
 }
 
 std::string step_time_text(const Session& s) {

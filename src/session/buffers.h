@@ -108,6 +108,7 @@ class Buffers {
 
  private:
   Sizes sizes_;
+  size_t bytes_ = 0;
   size_t stride_ = 0, gradient_stride_ = 0, half_stride_ = 0, sum_stride_ = 0, metrics_stride_ = 0;
   size_t weight_stride_ = 0, squares_stride_ = 0;  // elements from one replica's to the next
   float *weights_, *states_, *gradients_, *window_;

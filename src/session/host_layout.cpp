@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "session/buffers.h"
 #include "session/gradient_buckets.h"
+#include "session/session.h"
 
 namespace dpt {
 namespace {
@@ -92,13 +93,6 @@ HostLayout::HostLayout(const Session& s)
     if (p.host != s.devices.topology.host)
       slot_bytes_ += rounded_up(most * p.element_bytes(), kCacheLine);
   }
-}
-
-std::vector<std::vector<UpdatePiece>> update_pieces(const Session& s) {
-  if (s.devices.cpus_span_hosts())
-    return partition_update(HostLayout(s).owners(), s.devices.topology);
-  return partition_update(s.model.programs.begin()->second, s.model.layout, s.batches.global_batch,
-                          s.devices.topology, s.parameter_groups.matrices);
 }
 
 }  // namespace dpt

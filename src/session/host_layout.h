@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "parallel/host_sums.h"
-#include "session/session.h"
-#include "session/update_partition.h"
 
 namespace dpt {
+
+struct Session;
 
 class HostLayout {
  public:
@@ -52,8 +52,5 @@ class HostLayout {
   std::vector<size_t> offsets_;  // [parts] in a slot
   size_t slot_bytes_ = 0;
 };
-
-// The parameters that each worker updates: see partition_update().
-std::vector<std::vector<UpdatePiece>> update_pieces(const Session& session);
 
 }  // namespace dpt

@@ -8,7 +8,7 @@
 namespace dpt {
 
 HostTrafficCounter::HostTrafficCounter(const Session& session)
-    : session_(session), layout_(session) {
+    : session_(session), layout_(session.shares.hosts.value()) {
   uint64_t sums = 0;  // bytes per shard
   for (const auto& [rows, program] : session.model.programs)
     sums = std::max<uint64_t>(sums, program.sum_bytes);

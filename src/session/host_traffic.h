@@ -17,7 +17,7 @@ inline constexpr size_t kHostResultBytes = 16, kShardResultBytes = 16;
 
 class HostTrafficCounter {
  public:
-  // REQUIRES: the session has several hosts, and outlives it.
+  // REQUIRES: Devices::cpus_span_hosts(); the session outlives it.
   explicit HostTrafficCounter(const Session& session);
 
   // The exchange that an instruction of leaders begins; nothing if it waits for one.
@@ -36,7 +36,7 @@ class HostTrafficCounter {
   HostTraffic most_of(Of of) const;
 
   const Session& session_;
-  const HostLayout layout_;
+  const HostLayout& layout_;
   std::vector<uint64_t> results_, squares_, sums_;  // [hosts] bytes of a frame
 };
 

@@ -6,16 +6,14 @@
 #include <utility>
 
 #include "graph/attrs.h"
-#include "session/gpu_share.h"
 #include "session/gradient_buckets.h"
-#include "session/host_layout.h"
 #include "session/programs.h"
 
 namespace dpt {
 namespace {
 
 PlanTarget::Buckets buckets_of(const Session& s, int device, const PipelineSchedule& schedule) {
-  const GpuShare share(s.devices, s.model, device);
+  const GpuShare& share = s.shares.gpus[static_cast<size_t>(device)];
   PlanTarget::Buckets out{.buckets = gradient_buckets(s.devices, s.model, share), .made_after = {}};
   out.made_after = schedule.empty()
                        ? made_after(s.model.programs.rbegin()->second, out.buckets)
@@ -36,8 +34,7 @@ std::vector<PlanTarget::StageCopy> copies_of(const Graph& graph) {
 }
 
 PlanTarget target_of(const Session& s) {
-  std::optional<HostLayout> hosts;
-  if (s.devices.cpus_span_hosts()) hosts.emplace(s);
+  const std::optional<HostLayout>& hosts = s.shares.hosts;
   PlanTarget out{.topology = s.devices.topology,
                  .gpus = s.devices.on_gpu(),
                  .by_host = s.devices.sums_on_host(),

@@ -13,6 +13,7 @@ namespace dpt {
 
 class MeasureLayout {
  public:
+  MeasureLayout() = default;  // nothing is measured
   MeasureLayout(const Spec& spec, const Devices& devices, const CompiledModel& model);
 
   // Number of sums; 0 if nothing is measured.

@@ -1,14 +1,9 @@
 #include "session/memory.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "base/units.h"
-#include "session/arenas.h"
-#include "session/host_layout.h"
 #include "session/later_gradients.h"
-#include "session/measure_layout.h"
 
 namespace dpt {
 namespace {
@@ -53,36 +48,7 @@ void add_parameters(const RunSettings& settings, const Devices& devices,
         }));
 }
 
-std::optional<ShardRange> own_shards(const Topology& topology) {
-  if (topology.hosts() == 1) return {};
-  const Rows own = topology.shards_of_host(topology.host);
-  return ShardRange{static_cast<int>(own.begin), static_cast<int>(own.count())};
-}
-
 }  // namespace
-
-Buffers::Sizes buffer_sizes(const Session& s) {
-  size_t sums = 0;
-  for (const auto* programs : {&s.model.programs, &s.model.test_programs})
-    for (const auto& [rows, program] : *programs) sums = std::max(sums, program.sum_bytes);
-  return {.weights = s.model.layout.total,
-          // Gradients of a GPU are in its own memory, unless the host sums them.
-          .stored = s.devices.on_gpu() && !s.devices.sums_on_host() ? 0 : s.model.layout.stored,
-          .halved = s.devices.exchange.compress && (!s.devices.on_gpu() || s.devices.sums_on_host())
-                        ? s.model.layout.stored
-                        : 0,
-          .trainable = s.model.layout.trainable,
-          .states = s.devices.own_states() ? 0 : s.settings.states(),
-          .replicas = s.devices.topology.replicas_own_weights() ? s.devices.topology.replicas() : 1,
-          .shards = s.devices.topology.shards,
-          .own_shards = own_shards(s.devices.topology),
-          .sums = sums,
-          .activations = s.devices.on_gpu() ? 0 : Arenas::bytes(s),
-          .window = s.devices.own_states() ? std::min(kStateWindow, s.model.layout.trainable) : 0,
-          .metrics = s.metrics.size(),
-          .measures = MeasureLayout(s.settings.spec, s.devices, s.model).elements(),
-          .staging = s.devices.cpus_span_hosts() ? HostLayout(s).staging_bytes() : 0};
-}
 
 std::vector<DeviceUse> device_uses(const Session& s) {
   std::vector<DeviceUse> out(static_cast<size_t>(s.devices.topology.devices_per_replica));
@@ -96,7 +62,7 @@ std::vector<DeviceUse> device_uses(const Session& s) {
       topology.devices_per_replica;
   for (int d = 0; d < s.devices.topology.devices_per_replica; ++d)
     out[static_cast<size_t>(d)].activations =
-        static_cast<double>(Arenas::bytes_on(s, d)) / static_cast<double>(replicas);
+        static_cast<double>(s.layout.arenas.bytes_on(d)) / static_cast<double>(replicas);
   return out;
 }
 

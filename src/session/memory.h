@@ -1,16 +1,12 @@
-// Memory for a session's buffers, and for each device of a replica.
+// Memory for each device of a replica.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "session/buffers.h"
 #include "session/session.h"
 
 namespace dpt {
-
-// Sizes of the buffers that the workers of a machine share.
-Buffers::Sizes buffer_sizes(const Session& session);
 
 // What one device of a replica stores, in bytes.
 struct DeviceUse {

@@ -202,13 +202,15 @@ std::unique_ptr<const Session> make_session(Spec given, const SessionQuery& quer
   if (d.ok()) check_placement(s.settings.spec, s.devices, s.model, d);
   if (d.ok() && !query.evaluates && query.data_of == nullptr) check_training_labels(s);
   if (!d.ok()) return nullptr;
+  s.shares = make_shares(s);
   s.plan = make_plan(s);
-  if (const std::string reason = beyond_limit(s); !reason.empty()) {
+  report_spec_error(d, spec.at("model"), [&] { s.layout = make_memory_layout(s); });
+  if (const std::string reason = d.ok() ? beyond_limit(s) : ""; !reason.empty()) {
     d.error(spec.at("memory_limit"), reason);
     return nullptr;
   }
   s.length = make_length(spec, s.batches.train->steps(), d);
-  report_spec_error(d, spec.at("model"), [&] { (void)Buffers::bytes(buffer_sizes(s)); });
+  report_spec_error(d, spec.at("model"), [&] { (void)Buffers::bytes(s.layout.buffers); });
   if (!d.ok()) return nullptr;
   return session;
 }

@@ -9,6 +9,7 @@
 #include "session/compiled_model.h"
 #include "session/devices.h"
 #include "session/evaluation_metrics.h"
+#include "session/layout.h"
 #include "session/parameter_groups.h"
 #include "session/run_length.h"
 #include "session/run_precision.h"
@@ -31,7 +32,9 @@ struct Session {                     // each part is made from the spec and part
   CompiledModel model;               // compile_model()
   EvaluationMetrics metrics;         // metrics_of()
   ParameterGroups parameter_groups;  // parameter_groups_of()
+  ElementShares shares;              // make_shares()
   Plan plan;                         // make_plan()
+  MemoryLayout layout;               // make_memory_layout()
   RunLength length;                  // make_length()
 };
 

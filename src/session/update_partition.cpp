@@ -209,14 +209,14 @@ int64_t rows_of_tile(int64_t columns) {
   return std::clamp<int64_t>(rows / kGroup * kGroup, kGroup, 16 * kGroup);
 }
 
-size_t tile_elements(const std::vector<UpdatePiece>& share) {
+size_t tile_elements(std::span<const UpdatePiece> share) {
   int64_t most = 0;
   for (const UpdatePiece& p : share)
     if (p.gradient_instruction >= 0) most = std::max(most, rows_of_tile(p.columns) * p.columns);
   return static_cast<size_t>(most);
 }
 
-size_t matrix_workspace(const std::vector<UpdatePiece>& share,
+size_t matrix_workspace(std::span<const UpdatePiece> share,
                         std::span<const UpdatedMatrix> matrices) {
   size_t most = 0;
   for (const UpdatePiece& p : share) {

@@ -63,9 +63,9 @@ UpdateRange part_of(UpdateRange range, const Topology& topology, int worker);
 // How many rows of a fused gradient are computed at once, so that they stay in the cache.
 int64_t rows_of_tile(int64_t columns);
 // Floats that the update of the largest matrix in `share` needs: its direction, and workspace.
-size_t matrix_workspace(const std::vector<UpdatePiece>& share,
+size_t matrix_workspace(std::span<const UpdatePiece> share,
                         std::span<const UpdatedMatrix> matrices);
 // Elements of the largest such tile in `share`.
-size_t tile_elements(const std::vector<UpdatePiece>& share);
+size_t tile_elements(std::span<const UpdatePiece> share);
 
 }  // namespace dpt

@@ -17,21 +17,18 @@
 #include "base/signals.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
-#include "base/version.h"
 #include "checkpoint/model_file.h"
 #include "checkpoint/store.h"
 #include "comm/core_lease.h"
-#include "comm/launcher.h"
 #include "comm/once_per_job.h"
 #include "comm/watchdog.h"
 #include "comm/workers.h"
 #include "engine/gpu/executor.h"
-#include "session/memory.h"
 #include "train/best_weights.h"
 #include "train/final_evaluation.h"
+#include "train/memory_estimate.h"
 #include "train/run_folder.h"
 #include "train/run_memory.h"
-#include "train/shared_layout.h"
 #include "train/trainer.h"
 
 namespace dpt {
@@ -46,23 +43,6 @@ double timeout_of(const Spec& spec) {
 
 namespace {
 
-// Fills the buffers with initial values, or with those of the checkpoint. Drawing the initial
-// values advances the generator in both cases.
-// On other hosts than the first, whatever is in files comes from the first one later.
-void fill(const Session& s, const std::optional<Resume>& resume, const Buffers& buffers,
-          Generator& generator) {
-  const bool first_host = s.devices.topology.host == 0;
-  initialise(s.settings, s.devices, s.precision, s.model, buffers, generator,
-             !resume && first_host);
-  if (resume && first_host) restore(s, *resume, buffers);
-}
-
-// Begins to write the run directory, and says which weights a new run begins with.
-void begin(const Session& s, RunStart& start) {
-  start.begin();
-  if (!start.resume()) print_stderr("{}", partial_weights_text(s.settings, s.model));
-}
-
 // Leases a core for each worker of `ranks` ranks, so that no other run of dptrain uses it. The
 // lease is empty (workers are not pinned) if there are too few cores, and on GPUs, where the
 // threads that CUDA and NCCL start would be pinned too.
@@ -73,20 +53,24 @@ CoreLease lease_cores(const Devices& devices, int ranks) {
   return {allowed_cores(), workers};
 }
 
-// workers: of all ranks on this machine.
-void warn_of_shared_cores(const CoreLease& lease, int workers) {
-  if (lease.taken() == 0 || !lease.cores().empty()) return;
+struct RunCores {
+  CoreLease lease;
+  std::optional<OncePerJob> once;  // while it lives, other ranks of the job do not warn
+};
+
+// Leases the cores of `ranks` ranks, and warns if other runs leave too few. job: World::job of
+// ranks that a launcher started; empty: this process starts them all.
+RunCores lease_run_cores(const Devices& devices, int ranks, std::string_view job = {}) {
+  RunCores out{.lease = lease_cores(devices, ranks), .once = {}};
+  if (out.lease.taken() == 0 || !out.lease.cores().empty()) return out;
+  if (!job.empty() && !out.once.emplace(job, "cores").speaks()) return out;
+  const Rows workers = devices.topology.workers_of_host(devices.topology.host);
   print_stderr(
       "other runs of dptrain use {} of the {} cores, which leaves too few for the {} of this run: "
       "it shares cores with them, and all of them slow down; use fewer with cores=N, or wait for "
       "another run to end\n",
-      lease.taken(), allowed_cores().size(), counted(workers, "worker"));
-}
-
-CoreLease lease_own_cores(const Devices& devices, int ranks) {
-  CoreLease lease = lease_cores(devices, ranks);
-  warn_of_shared_cores(lease, ranks * devices.topology.workers_per_rank());
-  return lease;
+      out.lease.taken(), allowed_cores().size(), counted(workers.count(), "worker"));
+  return out;
 }
 
 // The cores of one rank, whose first worker uses number `first` of the list.
@@ -94,21 +78,6 @@ std::vector<int> cores_from(std::span<const int> cores, int first, int workers) 
   const auto begin = static_cast<size_t>(first), count = static_cast<size_t>(workers);
   if (begin + count > cores.size()) return {};
   return {cores.begin() + first, cores.begin() + first + workers};
-}
-
-// Saves the weights, the result of the run: if the disk is full, old checkpoints are removed first.
-void save_weights(const Session& s, const Buffers& buffers, const Outcome& outcome,
-                  const std::string& folder, CheckpointStore& checkpoints, Disk& disk) {
-  const std::string path = model_file(folder);
-  check_finite(s.model, buffers, outcome.epochs, outcome.steps);
-  try {
-    checkpoints.retry_with_space(
-        path, [&] { save_model(s.precision, s.model, buffers, outcome.scaler, path, disk); });
-  } catch (const Error& e) {
-    if (checkpoints.newest().empty()) throw;
-    fail(e.fault(), "{}; then resume from the newest checkpoint with --resume {}", e.what(),
-         checkpoints.newest());
-  }
 }
 
 // Says in the run directory how the run ended, for `dptrain runs`. Where that cannot be written the
@@ -132,15 +101,19 @@ void write_failure_of_lost_rank(const std::string& folder, const Team& team) {
 struct RunParts {
   const Session& session;
   const RunRequest& request;
-  const std::string& folder;
-  const std::optional<Resume>& resume;
-  Buffers buffers;
-  const Generator& generator;
-  GpuAccess gpus;
-  Link* link = nullptr;  // to other hosts, on the leader of each
-  std::span<const float> resumed_states;
-  ReservedSpace* space_for_weights = nullptr;
+  Disk& disk;
+  const RunMemory& memory;
+  std::optional<RunStart>& start;  // empty: the run is measured, or has not begun
   std::span<Trace> traces{};
+  Link* link = nullptr;  // to other hosts, on the leader of each
+  std::optional<Generator> generator{};
+  std::vector<float> resumed_states{};
+
+  const std::optional<Resume>& resume() const {
+    static const std::optional<Resume> none;
+    return start ? start->resume() : none;
+  }
+  const std::string& folder() const { return start ? start->folder() : request.location.folder; }
 };
 
 std::optional<TensorBoardLog::Start> resumed_at(const std::optional<Resume>& resume) {
@@ -148,35 +121,68 @@ std::optional<TensorBoardLog::Start> resumed_at(const std::optional<Resume>& res
   return TensorBoardLog::Start{.step = resume->state.step, .of_epoch = resume->state.of_epoch};
 }
 
-// Runs one rank, in a process of its own or in this one. Returns its exit code.
-int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int> cores) {
+// Seconds without progress after which a GPU counts as stuck.
+double stuck_gpu_s(const Session& s, const RunRequest& request) {
+  return std::max(request.stuck_gpu_s, timeout_of(s.settings.spec));
+}
+
+// Saves the weights, the result of the run: if the disk is full, old checkpoints are removed first.
+void save_weights(const RunParts& parts, const Outcome& outcome, CheckpointStore& checkpoints) {
   const Session& s = parts.session;
-  const std::optional<Resume>& resume = parts.resume;
-  RankState state(s, parts.buffers, team, rank, parts.generator);
-  state.gpus = parts.gpus;
+  const Buffers& buffers = parts.memory.buffers();
+  if (ReservedSpace* const space = parts.start->space_for_weights()) space->release();
+  const std::string path = model_file(parts.folder());
+  check_finite(s.model, buffers, outcome.epochs, outcome.steps);
+  try {
+    checkpoints.retry_with_space(
+        path, [&] { save_model(s.precision, s.model, buffers, outcome.scaler, path, parts.disk); });
+  } catch (const Error& e) {
+    if (checkpoints.newest().empty()) throw;
+    fail(e.fault(), "{}; then resume from the newest checkpoint with --resume {}", e.what(),
+         checkpoints.newest());
+  }
+  std::remove(previous_model_file(parts.folder()).c_str());
+}
+
+// What the run gives a rank.
+void equip(RankState& state, const RunParts& parts) {
+  state.gpus = {.open = parts.request.open_gpu,
+                .shared = parts.memory.gpus(),
+                .stuck_s = stuck_gpu_s(parts.session, parts.request),
+                .link = parts.link};
+  if (parts.link)
+    state.gpus.broadcast = [&](std::span<std::byte> id) { parts.request.hosts->broadcast(id); };
   state.link = parts.link;
+  if (parts.resume()) state.resumed = &parts.resume()->state;
+  state.resumed_states = parts.resumed_states;
+}
+
+// Runs one rank, in a process of its own or in this one. Returns its exit code.
+int run_one_rank(const RunParts& parts, int rank, std::span<const int> cores) {
+  const Session& s = parts.session;
+  const std::optional<Resume>& resume = parts.resume();
+  const std::string& folder = parts.folder();
+  Team team = parts.memory.team();
+  RankState state(s, parts.memory.buffers(), team, rank, *parts.generator);
+  equip(state, parts);
   // The first rank of the first host writes the run directory and prints the results.
   const bool first_rank = state.number() == 0;
   const int ranks = team.shape().ranks;
   const Probe* probe = parts.request.probe;
-  Disk machines_own;
-  Disk& disk = parts.request.disk ? *parts.request.disk : machines_own;
   std::unique_ptr<Reporter> reporter;
   if (first_rank && !probe)
     reporter = std::make_unique<Reporter>(
-        s, parts.folder,
+        s, folder,
         Reporter::Settings{.resumed = resumed_at(resume),
                            .run_id = parts.request.identity.id,
                            .log_interval_s = parts.request.log_interval_s,
                            .cpus = parts.request.cpus,
-                           .disk = &disk});
-  CheckpointStore checkpoints(s, parts.folder, parts.request.location.resolved_spec,
-                              resume ? resume->path : "", disk);
+                           .disk = &parts.disk});
+  CheckpointStore checkpoints(s, folder, parts.request.location.resolved_spec,
+                              resume ? resume->path : "", parts.disk);
   if (!probe && s.settings.spec.save.on) state.checkpoints = &checkpoints;
-  BestWeights best_weights(s, parts.folder, checkpoints, disk);
+  BestWeights best_weights(s, folder, checkpoints, parts.disk);
   if (!probe) state.best_weights = &best_weights;
-  if (resume) state.resumed = &resume->state;
-  state.resumed_states = parts.resumed_states;
   // A call into the GPU driver may block forever, even while a run ends.
   std::optional<Watchdog> watchdog;
   if (s.devices.on_gpu()) watchdog.emplace(team, rank, parts.request.watchdog_s);
@@ -201,9 +207,7 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
       Progress saving = team.progress(rank);
       saving.phase = Phase::saving;
       team.set_progress(worker, saving);
-      if (parts.space_for_weights) parts.space_for_weights->release();
-      save_weights(s, parts.buffers, outcome, parts.folder, checkpoints, disk);
-      std::remove(previous_model_file(parts.folder).c_str());
+      save_weights(parts, outcome, checkpoints);
       if (!mine.stopped_by) checkpoints.finish();
     }
     // No host reports success before the first one has saved.
@@ -219,10 +223,10 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
   try {
     run_workers(team, rank, body, cores);
     if (reporter && s.data.final_test && !outcome.stopped_by)
-      evaluate_final_test(s, parts.folder, outcome, *reporter, parts.gpus.open, cores);
+      evaluate_final_test(s, folder, outcome, *reporter, parts.request.open_gpu, cores);
   } catch (const Error& e) {
     if (reporter)  // the exit code is of the rank that failed first
-      write_failure(parts.folder, team.broken() ? team.exit_code() : static_cast<int>(e.fault()),
+      write_failure(folder, team.broken() ? team.exit_code() : static_cast<int>(e.fault()),
                     e.report());
     throw;
   }
@@ -233,11 +237,6 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
                    .early_stop = outcome.early_stop,
                    .stopped_early = outcome.stopped_early});
   return outcome.stopped_by ? exit_code_of(outcome.stopped_by) : 0;
-}
-
-// Seconds without progress after which a GPU counts as stuck.
-double stuck_gpu_s(const Session& s, const RunRequest& request) {
-  return std::max(request.stuck_gpu_s, timeout_of(s.settings.spec));
 }
 
 TeamSettings team_settings(const Session& s, const RunRequest& request, const CoreLease& cores) {
@@ -254,11 +253,6 @@ TeamSettings team_settings(const Session& s, const RunRequest& request, const Co
     out.timeout_s = std::min(out.timeout_s, RunHosts::kSilentRankS);
   }
   return out;
-}
-
-std::vector<float> own_states_of(const Session& s, const std::optional<Resume>& resume) {
-  return resume && s.devices.own_states() ? restore_own_states(s.settings, s.model, *resume)
-                                          : std::vector<float>();
 }
 
 // A run stopped by its batch system asks with its exit code to be requeued. Without a checkpoint
@@ -278,189 +272,110 @@ int code_of_end(int code, const std::string& folder, bool speaks) {
 // The engine that carries data between hosts.
 std::string_view link_backend(const Exchange& exchange) { return exchange.by_mpi ? "mpi" : "gloo"; }
 
-// Decides how a rank starts, or receives the decision: from host 0, or from the leader of its host.
-void decide_start(std::optional<RunStart>& start, const Session& s, const RunRequest& request,
-                  Team team, int rank, std::span<std::byte> decision, Disk& disk) {
+// How a rank begins that a launcher started: the leader of its host connects it to the others, and
+// host 0, then the leader, tells how the run starts.
+void join_run(RunParts& parts, int rank) {
+  const Session& s = parts.session;
+  const RunLocation& location = parts.request.location;
+  RunHosts* const hosts = parts.request.hosts;
   if (rank != 0) {
-    start.emplace(s, request.location, decision, team, disk);
+    parts.start.emplace(s, location, parts.memory.decision(), parts.memory.team(), parts.disk);
     return;
   }
-  RunHosts* const hosts = request.hosts;
-  if (!hosts || hosts->host() == 0) start.emplace(s, request.location, disk);
   if (hosts) {
-    const std::string text = hosts->from_first(start ? start->text() : std::string());
-    if (!start) start.emplace(s, request.location, text, disk);
+    hosts->watch(parts.memory.team());
+    hosts->compare(s.data);
+    // GPUs may be busy for as long as a host waits for its own.
+    parts.link = &hosts->connect(s.devices.on_gpu() ? std::optional(stuck_gpu_s(s, parts.request))
+                                                    : std::nullopt);
   }
-  start->write(decision);
+  if (!hosts || hosts->host() == 0) parts.start.emplace(s, location, parts.disk);
+  if (hosts) {
+    const std::string text = hosts->from_first(parts.start ? parts.start->text() : std::string());
+    if (!parts.start) parts.start.emplace(s, location, text, parts.disk);
+  }
+  parts.start->write(parts.memory.decision());
 }
 
-// Runs one rank of a run whose ranks a launcher started. Within a host, ranks are counted from 0.
-int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
-  const World world = request.hosts ? request.hosts->local() : *request.world;
-  const int rank = world.rank;
-  const bool first_host = !request.hosts || request.hosts->host() == 0;
-  if (request.hosts) request.hosts->load(link_backend(s.devices.exchange));
-  const Buffers::Sizes sizes = buffer_sizes(s);
-  const SharedLayout layout(s, RunStart::kDecisionBytes);
-  const CoreLease lease = lease_cores(s.devices, 1);
-  // The first rank that gets no core speaks for all.
-  std::optional<OncePerJob> once;
-  if (lease.taken() > 0 && lease.cores().empty()) once.emplace(world.job, "cores");
-  if (once && once->speaks())
-    warn_of_shared_cores(lease, world.local_size * s.devices.topology.workers_per_rank());
-  const TeamSettings settings = team_settings(s, request, lease);
-  Rendezvous ranks =
-      Rendezvous::join(world,
-                       {.spec = request.location.resolved_spec + request.location.resume,
-                        .build = version(),
-                        .bytes = layout.bytes},
-                       [&](SharedMemory& memory) { layout.team(memory, s, settings); },
-                       {.timeout_s = settings.timeout_s, .directory = {}});
-  const Team team = Team::attach(ranks.memory().span().first(layout.decision));
-  const Buffers buffers(ranks.memory().data() + layout.buffers, sizes);
-  const auto decision = ranks.memory().span().subspan(layout.decision, RunStart::kDecisionBytes);
-  std::optional<RunStart> start;
-  // run_joined() keeps the heartbeat going during slow steps and tells other ranks about a failure.
-  const auto body = [&] {
-    Link* link = nullptr;
-    if (request.hosts && rank == 0) {
-      request.hosts->watch(team);
-      request.hosts->compare(s.data);
-      // GPUs may be busy for as long as a host waits for its own.
-      link = &request.hosts->connect(s.devices.on_gpu() ? std::optional(stuck_gpu_s(s, request))
-                                                        : std::nullopt);
-    }
-    decide_start(start, s, request, team, rank, decision, disk);
-    Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
-    // Every rank draws the weights, to advance its generator; only rank 0's are used.
-    if (rank == 0) {
-      fill(s, start->resume(), buffers, generator);
-    } else if (!start->resume()) {
-      const SharedMemory own = SharedMemory::create_private(Buffers::bytes(sizes));
-      initialise(s.settings, s.devices, s.precision, s.model, Buffers(own.data(), sizes),
-                 generator);
-    }
-    if (rank == 0 && first_host) {
-      begin(s, *start);
-      if (request.begun) request.begun(start->folder());
-    }
-    const std::vector<float> resumed_states = own_states_of(s, start->resume());
-    GpuAccess gpus{.open = request.open_gpu,
-                   .shared = ranks.memory().data() + layout.gpus,
-                   .stuck_s = stuck_gpu_s(s, request),
-                   .link = link};
-    if (link) gpus.broadcast = [&](std::span<std::byte> id) { request.hosts->broadcast(id); };
-    const RunParts parts{.session = s,
-                         .request = request,
-                         .folder = start->folder(),
-                         .resume = start->resume(),
-                         .buffers = buffers,
-                         .generator = generator,
-                         .gpus = gpus,
-                         .link = link,
-                         .resumed_states = resumed_states,
-                         .space_for_weights = start->space_for_weights()};
-    return run_one_rank(parts, team, rank, lease.cores());
-  };
-  const int code = run_joined(ranks, team, rank, body, [&] {
-    if (request.hosts) request.hosts->end(!team.broken());
-  });
-  if (!first_host) return code;
-  const bool speaks = rank == (team.broken_by() == 0 ? 1 : 0);  // the lowest rank that is left
-  const bool begun = team.progress(0).epoch > 0;
-  if (code == static_cast<int>(Fault::rank) && start && speaks && begun) {
-    write_failure_of_lost_rank(start->folder(), team);
-    print_resume_hint(start->folder(), start->resume());
-  }
-  return start ? code_of_end(code, start->folder(), rank == 0) : code;
+// Fills the memory. Then rank 0 of the first host begins to write the run directory.
+void begin(RunParts& parts, int rank) {
+  const Session& s = parts.session;
+  const std::optional<Resume>& resume = parts.resume();
+  if (resume && s.devices.own_states())
+    parts.resumed_states = restore_own_states(s.settings, s.model, *resume);
+  parts.generator = parts.memory.fill(resume);
+  if (!parts.start || rank != 0 || s.devices.topology.host != 0) return;
+  parts.start->begin();
+  if (!resume) print_stderr("{}", partial_weights_text(s.settings, s.model));
+  if (parts.request.begun) parts.request.begun(parts.folder());
 }
 
-// Runs all ranks; dptrain starts them itself.
-int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
-  const SharedLayout layout(s);
-  std::optional<RunStart> start;
-  if (!request.probe) start.emplace(s, request.location, disk);
-  const std::optional<Resume> none;
-  const std::optional<Resume>& resume = start ? start->resume() : none;
-  const CoreLease lease =
-      request.probe ? CoreLease() : lease_own_cores(s.devices, s.devices.topology.ranks);
-  const std::span<const int> cores =
-      request.probe ? request.probe->cores : std::span<const int>(lease.cores());
-  const TeamSettings settings = team_settings(s, request, lease);
-  Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
-  const SharedMemory memory = s.devices.topology.ranks > 1
-                                  ? SharedMemory::create(layout.bytes)
-                                  : SharedMemory::create_private(layout.bytes);
-  Team team = layout.team(memory, s, settings);
-  const std::vector<float> resumed_states = own_states_of(s, resume);
-  const size_t workers = static_cast<size_t>(s.devices.topology.total_workers());
-  std::optional<SharedMemory> notes;
-  std::span<Trace> traces;
-  if (!request.trace.empty()) {
-    notes.emplace(SharedMemory::create(workers * sizeof(Trace)));
-    traces = {reinterpret_cast<Trace*>(notes->data()), workers};
-  }
-  const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));
-  fill(s, resume, buffers, generator);
-  if (start) {
-    begin(s, *start);
-    if (request.begun) request.begun(start->folder());
-  }
-  const RunParts parts{.session = s,
-                       .request = request,
-                       .folder = start ? start->folder() : request.location.folder,
-                       .resume = resume,
-                       .buffers = buffers,
-                       .generator = generator,
-                       .gpus = {.open = request.open_gpu,
-                                .shared = memory.data() + layout.gpus,
-                                .stuck_s = stuck_gpu_s(s, request)},
-                       .resumed_states = resumed_states,
-                       .space_for_weights = start ? start->space_for_weights() : nullptr,
-                       .traces = traces};
-  if (s.devices.topology.ranks > 1 && has_status_line()) expect_status();  // of rank 0
-  const auto body = [&](int rank) {
-    const int per_rank = s.devices.topology.workers_per_rank();
-    const int ended = run_one_rank(parts, team, rank, cores_from(cores, rank * per_rank, per_rank));
-    if (s.devices.topology.ranks > 1 && ended == 0)
-      flush_output();  // this rank's process ends here
-    return ended;
-  };
-  LaunchSettings how;
-  if (s.devices.on_gpu()) how.grace_ms = 5000;  // to abort communicators and free GPU memory
-  const int code = launch(team, body, how);
-  if (start) write_failure_of_lost_rank(start->folder(), team);
-  if (code == static_cast<int>(Fault::rank) && start) print_resume_hint(start->folder(), resume);
-  if (!traces.empty()) write_text(request.trace, chrome_trace(traces, s.devices.topology));
-  return start ? code_of_end(code, start->folder(), true) : code;
+// Reports the loss of a rank and how to go on, and writes the trace. rank: the one of this process,
+// if a launcher started it. Returns the exit code.
+int end_run(const RunParts& parts, std::optional<int> rank, int code) {
+  if (!parts.start || parts.session.devices.topology.host != 0) return code;
+  const Team team = parts.memory.team();
+  const bool lost = code == static_cast<int>(Fault::rank);
+  // Of ranks that a launcher started, the lowest one that is left speaks, if they had begun.
+  const bool speaks =
+      !rank || (*rank == (team.broken_by() == 0 ? 1 : 0) && team.progress(0).epoch > 0);
+  if (speaks && (lost || !rank)) write_failure_of_lost_rank(parts.folder(), team);
+  if (speaks && lost) print_resume_hint(parts.folder(), parts.resume());
+  if (!parts.traces.empty())
+    write_text(parts.request.trace, chrome_trace(parts.traces, parts.session.devices.topology));
+  return code_of_end(code, parts.folder(), rank.value_or(0) == 0);
 }
 
 }  // namespace
 
 int run(const Session& s, const RunRequest& request) {
   check_memory(s);
+  RunHosts* const hosts = request.hosts;
   if (s.devices.on_gpu() && s.devices.exchange.backend == Exchange::Backend::nccl)
-    request.hosts ? cuda::set_nccl_environment_of_hosts(request.hosts->interface())
-                  : cuda::set_nccl_environment();
+    hosts ? cuda::set_nccl_environment_of_hosts(hosts->interface()) : cuda::set_nccl_environment();
   Disk machines_own;
   Disk& disk = request.disk ? *request.disk : machines_own;
-  return request.world && request.world->size > 1 ? run_given_rank(s, request, disk)
-                                                  : run_own_ranks(s, request, disk);
+  const bool joins = request.world && request.world->size > 1;  // a launcher started this rank
+  const World world = hosts ? hosts->local() : request.world.value_or(World());
+  if (hosts) hosts->load(link_backend(s.devices.exchange));
+  std::optional<RunStart> start;
+  if (!joins && !request.probe) start.emplace(s, request.location, disk);
+  const int ranks = s.devices.topology.ranks, workers = s.devices.topology.workers_per_rank();
+  RunCores leased;
+  if (!request.probe)
+    leased = joins ? lease_run_cores(s.devices, 1, world.job) : lease_run_cores(s.devices, ranks);
+  const std::span<const int> cores =
+      request.probe ? request.probe->cores : std::span<const int>(leased.lease.cores());
+  const TeamSettings settings = team_settings(s, request, leased.lease);
+  const std::string spec = request.location.resolved_spec + request.location.resume;
+  RunMemory memory = joins ? RunMemory(s, settings, world, spec) : RunMemory(s, settings);
+  RunParts parts{.session = s, .request = request, .disk = disk, .memory = memory, .start = start};
+  if (!joins && !request.trace.empty()) parts.traces = memory.make_traces();
+  if (!joins) begin(parts, 0);
+  const auto body = [&](int rank) {
+    if (joins) {  // here, where the heartbeat goes on, and other ranks learn of a failure
+      join_run(parts, rank);
+      begin(parts, rank);
+    }
+    return run_one_rank(parts, rank, cores_from(cores, joins ? 0 : rank * workers, workers));
+  };
+  const int code = memory.run_ranks(body, [&] {
+    if (hosts) hosts->end(!memory.team().broken());
+  });
+  return end_run(parts, joins ? std::optional(world.rank) : std::nullopt, code);
 }
 
 Evaluation evaluate(const Session& s, const OpenGpu& open,
                     std::optional<std::span<const int>> cores) {
   check_memory(s);
-  const SharedLayout layout(s);
-  const CoreLease lease = cores ? CoreLease() : lease_own_cores(s.devices, 1);
-  std::span<const int> pins = cores.value_or(lease.cores());
+  const RunCores leased = cores ? RunCores() : lease_run_cores(s.devices, 1);
+  std::span<const int> pins = cores.value_or(leased.lease.cores());
   if (pins.size() < static_cast<size_t>(s.devices.topology.total_workers())) pins = {};
-  const SharedMemory memory = SharedMemory::create_private(layout.bytes);
-  const Team team = layout.team(memory, s, {});
-  const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));
-  const GpuAccess gpus{.open = open, .shared = memory.data() + layout.gpus, .stuck_s = {}};
-  Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
-  initialise(s.settings, s.devices, s.precision, s.model, buffers, generator);
+  const RunMemory memory(s);
+  const Team team = memory.team();
+  const Buffers& buffers = memory.buffers();
+  const GpuAccess gpus{.open = open, .shared = memory.gpus(), .stuck_s = {}};
+  memory.fill();
   std::optional<PrefetchStream> prefetch;
   if (s.data.test->reader) prefetch.emplace(*s.data.test, *s.batches.test, s.devices.topology, 0);
   Evaluation out;

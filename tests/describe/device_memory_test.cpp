@@ -137,7 +137,7 @@ TEST_CASE("GPUs allocate what the plan says") {
 // micro-batches. Not the rows of fused gradients that a worker makes at a time, at most 256 KiB for
 // each.
 double allocated_by_workers(const Session& s) {
-  auto out = static_cast<double>(Buffers::bytes(buffer_sizes(s)));
+  auto out = static_cast<double>(Buffers::bytes(s.layout.buffers));
   if (s.devices.own_states())
     for (const auto& share : partition_update(s.model.programs.begin()->second, s.model.layout,
                                               s.batches.global_batch, s.devices.topology))

@@ -9,16 +9,13 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
-#include "checkpoint/model_file.h"
-#include "comm/shared_memory.h"
 #include "comm/workers.h"
 #include "describe/gantt.h"
 #include "engine/trace.h"
 #include "paths.h"
-#include "session/arenas.h"
 #include "session/memory.h"
+#include "train/run_memory.h"
 #include "train/run_spec.h"
-#include "train/shared_layout.h"
 #include "train/trainer.h"
 
 namespace dpt {
@@ -56,7 +53,7 @@ TEST_CASE("what devices hold is what a run takes for them, to the byte") {
     const Opened opened(name, {"cores=1"});
     REQUIRE_MESSAGE(opened.session, opened.diagnostics.render());
     const Session& s = *opened.session;
-    const Buffers::Sizes sizes = buffer_sizes(s);
+    const Buffers::Sizes& sizes = s.layout.buffers;
     double activations = 0, weights = 0, states = 0, gradients = 0;
     for (const DeviceUse& use : device_uses(s)) {
       activations += use.activations, weights += use.weights;
@@ -64,7 +61,7 @@ TEST_CASE("what devices hold is what a run takes for them, to the byte") {
     }
     // Buffers begin at cache lines: at most one for each parameter is lost.
     const double lost = 64.0 * static_cast<double>(s.model.graph.parameters.size());
-    CHECK(activations == static_cast<double>(Arenas::bytes(s)));
+    CHECK(activations == static_cast<double>(s.layout.arenas.bytes));
     CHECK(weights <= 4.0 * static_cast<double>(sizes.weights));
     CHECK(weights >= 4.0 * static_cast<double>(sizes.weights) - lost);
     CHECK(states >= (4.0 * static_cast<double>(sizes.trainable) - lost) * sizes.states);
@@ -96,28 +93,16 @@ TEST_CASE("a net too large for one device is refused with the numbers, and train
   CHECK(kept[1] < 0.75 * kept[0]);
 }
 
-// Trains, and records what workers did in `traces`, one per worker, in zeroed memory.
-void record(const Session& s, std::span<Trace> traces) {
-  const SharedLayout layout(s);
-  const SharedMemory memory = SharedMemory::create_private(layout.bytes);
-  const Team team = layout.team(memory, s, {});
-  const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));
-  Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
-  initialise(s.settings, s.devices, s.precision, s.model, buffers, generator);
-  RankState state(s, buffers, team, 0, generator);
-  run_workers(team, 0, [&](int worker) {
-    train_worker(state, worker, {.trace = &traces[static_cast<size_t>(worker)]});
-  });
-}
-
 TEST_CASE("a trace shows the schedule that was planned, each part after what it waits for") {
   const Opened opened("pipe_toy", {"steps=5", "parallel.pipeline.chunks=4", "cores=1"});
   REQUIRE(opened.session);
   const Session& s = *opened.session;
-  const SharedMemory memory = SharedMemory::create_private(
-      static_cast<size_t>(s.devices.topology.total_workers()) * sizeof(Trace));
-  const std::span<Trace> traces(reinterpret_cast<Trace*>(memory.data()), 2);
-  record(s, traces);
+  RunMemory memory(s);
+  const std::span<Trace> traces = memory.make_traces();
+  RankState state(s, memory.buffers(), memory.team(), 0, memory.fill());
+  run_workers(memory.team(), 0, [&](int worker) {
+    train_worker(state, worker, {.trace = &traces[static_cast<size_t>(worker)]});
+  });
   std::map<std::vector<int>, TraceEvent> done;
   for (size_t device = 0; device < 2; ++device) {
     std::vector<StageOp> ops;

@@ -16,7 +16,6 @@
 #include "formats/safetensors.h"
 #include "layers/golden.h"
 #include "report/measure.h"
-#include "session/memory.h"
 #include "session/update_partition.h"
 #include "skip.h"
 #include "train/run.h"
@@ -131,12 +130,12 @@ TEST_CASE("sharded states change no bit") {
 
 TEST_CASE("sharded states are out of the memory that ranks share: each element has one owner") {
   const auto whole = two_of(spec(), "ddp"), sharded = two_of(spec(), "{ddp: {shard: optimizer}}");
-  CHECK(buffer_sizes(*whole).states == 2);
-  CHECK(buffer_sizes(*sharded).states == 0);
+  CHECK(whole->layout.buffers.states == 2);
+  CHECK(sharded->layout.buffers.states == 0);
   const double states = 2.0 * sizeof(float) * static_cast<double>(sharded->model.layout.trainable);
   // Through which states pass into a checkpoint.
-  const size_t window = buffer_sizes(*sharded).window * sizeof(float) + 128;
-  CHECK(Buffers::bytes(buffer_sizes(*whole)) - Buffers::bytes(buffer_sizes(*sharded)) + window >=
+  const size_t window = sharded->layout.buffers.window * sizeof(float) + 128;
+  CHECK(Buffers::bytes(whole->layout.buffers) - Buffers::bytes(sharded->layout.buffers) + window >=
         states);
   size_t own = 0;
   for (const auto& share :
@@ -172,7 +171,7 @@ TEST_CASE("of compressed gradients half as many bytes are read") {
   const std::string text = spec("clip_grad_norm: 1\n");  // all are stored, compressed or not
   const auto whole = two_of(text, "ddp"), half = two_of(text, "{ddp: {compress: bf16}}");
   CHECK(half->model.layout.stored == whole->model.layout.stored);
-  CHECK(buffer_sizes(*half).halved == whole->model.layout.stored);
+  CHECK(half->layout.buffers.halved == whole->model.layout.stored);
   // Each of two ranks reads half of the other's; what else is moved is the same.
   const double read = remote_share(*whole), compressed = remote_share(*half);
   CHECK(read / (1 - 2 * read) == doctest::Approx(2 * compressed / (1 - 2 * compressed)));

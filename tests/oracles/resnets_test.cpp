@@ -10,14 +10,12 @@
 
 #include <doctest/doctest.h>
 
-#include "checkpoint/model_file.h"
 #include "data/folder.h"
 #include "engine/cpu/binding.h"
 #include "formats/safetensors.h"
 #include "layers/golden.h"
 #include "paths.h"
-#include "session/memory.h"
-#include "train/run.h"
+#include "train/run_memory.h"
 #include "train/run_spec.h"
 
 namespace dpt {
@@ -90,13 +88,9 @@ void write_weights(const Graph& graph, const std::string& path) {
 
 // [samples, classes], by the program that evaluates the test set.
 std::vector<double> output_of(const Session& s) {
-  std::vector<std::byte> memory(Buffers::bytes(buffer_sizes(s)) + 64);
-  void* first = memory.data();
-  size_t room = memory.size();
-  std::align(64, memory.size() - 64, first, room);
-  const Buffers buffers(static_cast<std::byte*>(first), buffer_sizes(s));
-  Generator generator(0);
-  initialise(s.settings, s.devices, s.precision, s.model, buffers, generator);
+  const RunMemory memory(s);
+  memory.fill();
+  const Buffers& buffers = memory.buffers();
   const Program& program = s.model.test_programs.begin()->second;
   const std::vector<Part> parts = {Part::forward};
   Binding binding(program, reinterpret_cast<std::byte*>(buffers.weights()), nullptr,

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "report/sessions_on_hosts.h"
-#include "session/host_layout.h"
 
 namespace dpt {
 namespace {
@@ -24,7 +23,7 @@ parallel: ddp
 
 const LinkModel kLink{.name = "test", .bandwidth = 1e9, .latency = 25e-6, .per_message = 5e-6};
 
-size_t buckets_of(const Session& s) { return HostLayout(s).owners().buckets(); }
+size_t buckets_of(const Session& s) { return s.shares.hosts->owners().buckets(); }
 
 HostStepTime direct(const Session& s, const StepCosts& costs, const LinkModel& link = kLink) {
   return predict_host_step(s, costs, link, SumAlgorithm::direct);

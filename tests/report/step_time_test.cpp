@@ -8,10 +8,8 @@
 
 #include "base/error.h"
 #include "base/machine.h"
-#include "checkpoint/model_file.h"
-#include "comm/shared_memory.h"
 #include "data/folder.h"
-#include "session/memory.h"
+#include "train/run_memory.h"
 #include "train/run_spec.h"
 
 namespace dpt {
@@ -72,14 +70,11 @@ TEST_CASE("with stages a step takes as long as the schedule") {
 }
 
 StepCosts measured(const Session& s, size_t cores) {
-  const Buffers::Sizes sizes = buffer_sizes(s);
-  const SharedMemory memory = SharedMemory::create_private(Buffers::bytes(sizes));
-  const Buffers buffers(memory.data(), sizes);
-  Generator generator(1);
-  initialise(s.settings, s.devices, s.precision, s.model, buffers, generator);
+  const RunMemory memory(s);
+  memory.fill();
   std::vector<int> pins = usable_cores();
   pins.resize(std::min(pins.size(), cores));
-  return measure_step_costs(s, buffers, pins);
+  return measure_step_costs(s, memory.buffers(), pins);
 }
 
 TEST_CASE("every kernel of a step is measured, and each piece takes time") {

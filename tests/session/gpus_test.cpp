@@ -173,7 +173,7 @@ TEST_CASE("buckets are whole parameters in backward's order, the first one small
   const Opened o({"parallel=ddp"});
   REQUIRE(o.session);
   const Session& s = *o.session;
-  const GpuShare all(s.devices, s.model, 0);
+  const GpuShare& all = s.shares.gpus[0];
   for (const double mib : {0.0005, 0.001, 0.002, 25.0}) {
     const std::vector<Bucket> buckets = gradient_buckets(s.devices, s.model, all, mib);
     CHECK(buckets.front().begin == 0);
@@ -230,7 +230,7 @@ TEST_CASE("`shard: optimizer` cuts each bucket into equal pieces, one for each G
       REQUIRE_MESSAGE(o.session, o.error);
       const Session& s = *o.session;
       CHECK(s.model.layout.stored == s.model.layout.trainable);
-      const GpuShare share(s.devices, s.model, 0);
+      const GpuShare& share = s.shares.gpus[0];
       const std::vector<Bucket> buckets = gradient_buckets(s.devices, s.model, share);
       size_t at = 0, all = 0;
       for (const Bucket& b : buckets) {

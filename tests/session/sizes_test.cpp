@@ -10,7 +10,7 @@
 #include "base/machine.h"
 #include "base/units.h"
 #include "data/folder.h"
-#include "train/run_memory.h"
+#include "train/memory_estimate.h"
 #include "train/run_spec.h"
 
 namespace dpt {

@@ -9,20 +9,17 @@
 #include <doctest/doctest.h>
 
 #include "backend/cuda/interface/nccl_environment.h"
-#include "checkpoint/model_file.h"
 #include "checkpoint/resume.h"
 #include "comm/links/memory_link.h"
 #include "comm/workers.h"
 #include "data/folder.h"
 #include "engine/gpu/executor.h"
 #include "engine/host_messages.h"
-#include "session/host_layout.h"
 #include "session/host_traffic.h"
-#include "session/memory.h"
 #include "train/redirect.h"
 #include "train/run_folder.h"
+#include "train/run_memory.h"
 #include "train/run_spec.h"
-#include "train/shared_layout.h"
 
 namespace dpt {
 namespace {
@@ -56,9 +53,7 @@ class CountingLink final : public Link {
 struct Host {
   std::unique_ptr<const Session> session;
   std::string resolved_spec;
-  std::optional<SharedMemory> memory, test_memory;
-  std::optional<Team> team, test_team;  // to train; to evaluate the trained weights
-  std::optional<Buffers> buffers;
+  std::optional<RunMemory> memory, test_memory;  // to train; to evaluate the trained weights
   std::vector<std::unique_ptr<RankState>> ranks;
   std::vector<GpuAccess> test_gpus;  // [ranks] for evaluations of the trained weights
   std::unique_ptr<CountingLink> link;
@@ -79,14 +74,10 @@ std::unique_ptr<Host> make_host(const std::string& yaml, const std::vector<std::
   if (!out->session) return nullptr;
   out->resolved_spec = to_yaml(tree);
   const Session& s = *out->session;
-  const SharedLayout layout(s);
-  out->memory.emplace(SharedMemory::create_private(layout.bytes));
   // Spinning workers would take each other's cores.
-  out->team.emplace(layout.team(*out->memory, s, {.spin_us = 0}));
+  out->memory.emplace(s, TeamSettings{.spin_us = 0});
   // A team of its own: executors count the posts of a team that no other executor has used.
-  out->test_memory.emplace(SharedMemory::create_private(layout.bytes));
-  out->test_team.emplace(layout.team(*out->test_memory, s, {.spin_us = 0}));
-  out->buffers.emplace(out->memory->data() + layout.buffers, buffer_sizes(s));
+  out->test_memory.emplace(s, TeamSettings{.spin_us = 0});
   return out;
 }
 
@@ -94,17 +85,17 @@ std::unique_ptr<Host> make_host(const std::string& yaml, const std::vector<std::
 std::unique_ptr<StepExecutor> make_executor(Host& host, int rank, int worker) {
   const Session& s = *host.session;
   if (s.devices.on_gpu())
-    return make_gpu_executor(s, *host.buffers, *host.test_team, worker,
+    return make_gpu_executor(s, host.memory->buffers(), host.test_memory->team(), worker,
                              host.test_gpus[static_cast<size_t>(rank)], {});
   const Topology& topology = s.devices.topology;
   const int first = static_cast<int>(topology.workers_of_host(topology.host).begin);
-  return std::make_unique<Executor>(s, *host.buffers, *host.test_team, first + worker, nullptr,
-                                    StepExecutor::Samples{}, nullptr, nullptr,
-                                    worker == 0 ? host.link.get() : nullptr);
+  return std::make_unique<Executor>(s, host.memory->buffers(), host.test_memory->team(),
+                                    first + worker, nullptr, StepExecutor::Samples{}, nullptr,
+                                    nullptr, worker == 0 ? host.link.get() : nullptr);
 }
 
 void train_rank(Host& host, int rank, HostRun& out, size_t number, Reporter* reporter) {
-  run_workers(*host.team, rank, [&](int worker) {
+  run_workers(host.memory->team(), rank, [&](int worker) {
     const Outcome mine = train_worker(*host.ranks[static_cast<size_t>(rank)], worker,
                                       {.reporter = worker == 0 ? reporter : nullptr});
     if (worker == 0) out.outcomes[number] = mine;
@@ -112,7 +103,7 @@ void train_rank(Host& host, int rank, HostRun& out, size_t number, Reporter* rep
 }
 
 void evaluate_rank(Host& host, int rank, HostRun& out, size_t number) {
-  run_workers(*host.test_team, rank, [&](int worker) {
+  run_workers(host.test_memory->team(), rank, [&](int worker) {
     const Evaluation found = make_executor(host, rank, worker)->evaluate({});
     if (worker == 0) out.evaluations[number] = found;
   });
@@ -123,7 +114,7 @@ GpuAccess gpus_of(Host& host, int rank, const OpenGpu& open) {
   const Topology& topology = host.session->devices.topology;
   const int first = static_cast<int>(topology.workers_of_host(topology.host).begin);
   GpuAccess out{.open = [open, first](int gpu) { return open(first + gpu); },
-                .shared = host.memory->data() + SharedLayout(*host.session).gpus};
+                .shared = host.memory->gpus()};
   if (rank > 0 || !host.link) return out;
   out.link = host.link.get();
   out.broadcast = [&host](std::span<std::byte> id) {
@@ -134,14 +125,13 @@ GpuAccess gpus_of(Host& host, int rank, const OpenGpu& open) {
 }
 
 // Fills the buffers, on the first host from the checkpoint, and makes the ranks.
-void start_ranks(Host& host, int ranks, const Resume* resume, bool first,
+void start_ranks(Host& host, int ranks, const std::optional<Resume>& resume,
                  const HostRunSettings& settings) {
   const Session& s = *host.session;
-  Generator generator(static_cast<uint64_t>(s.settings.spec.seed));
-  initialise(s.settings, s.devices, s.precision, s.model, *host.buffers, generator);
-  if (first && resume) restore(s, *resume, *host.buffers);
+  const Generator generator = host.memory->fill(resume);
   for (int r = 0; r < ranks; ++r) {
-    host.ranks.push_back(std::make_unique<RankState>(s, *host.buffers, *host.team, r, generator));
+    host.ranks.push_back(
+        std::make_unique<RankState>(s, host.memory->buffers(), host.memory->team(), r, generator));
     host.ranks.back()->link = r == 0 ? host.link.get() : nullptr;
     if (resume) host.ranks.back()->resumed = &resume->state;
     if (!settings.gpus) continue;
@@ -150,11 +140,11 @@ void start_ranks(Host& host, int ranks, const Resume* resume, bool first,
   }
 }
 
-// Calls run(host, rank) for all ranks of all hosts, each on a thread of its own. team: the one that
-// run() uses.
+// Calls run(host, rank) for all ranks of all hosts, each on a thread of its own. memory: the one
+// whose team run() uses.
 template <class Run>
 void run_all(const std::vector<std::unique_ptr<Host>>& hosts, const std::vector<int>& ranks,
-             std::optional<Team> Host::*team, HostRun& out, Run run) {
+             std::optional<RunMemory> Host::*memory, HostRun& out, Run run) {
   std::vector<std::thread> threads;
   for (size_t h = 0; h < hosts.size(); ++h)
     for (int r = 0; r < ranks[h]; ++r)
@@ -168,7 +158,7 @@ void run_all(const std::vector<std::unique_ptr<Host>>& hosts, const std::vector<
           // As the control channel does, since GPUs wait for each other by NCCL.
           for (const auto& host : hosts)
             if (host->session->devices.on_gpu())
-              ((*host).*team)->break_up(Team::kOtherHost, e.what());
+              ((*host).*memory)->team().break_up(Team::kOtherHost, e.what());
         }
       });
   for (std::thread& t : threads) t.join();
@@ -177,12 +167,12 @@ void run_all(const std::vector<std::unique_ptr<Host>>& hosts, const std::vector<
 // Trains, and evaluates what was trained.
 void run_all(const std::vector<std::unique_ptr<Host>>& hosts, const std::vector<int>& ranks,
              Reporter* reporter, HostRun& out) {
-  run_all(hosts, ranks, &Host::team, out, [&](size_t h, int r) {
+  run_all(hosts, ranks, &Host::memory, out, [&](size_t h, int r) {
     train_rank(*hosts[h], r, out, h, h == 0 && r == 0 ? reporter : nullptr);
   });
   const bool trained = std::ranges::all_of(out.errors, &std::string::empty);
   if (!trained || !hosts[0]->session->data.test) return;
-  run_all(hosts, ranks, &Host::test_team, out,
+  run_all(hosts, ranks, &Host::test_memory, out,
           [&](size_t h, int r) { evaluate_rank(*hosts[h], r, out, h); });
 }
 
@@ -190,7 +180,7 @@ void run_all(const std::vector<std::unique_ptr<Host>>& hosts, const std::vector<
 void collect(const std::vector<std::unique_ptr<Host>>& hosts, HostRun& out) {
   for (size_t h = 0; h < hosts.size(); ++h) {
     const FlatLayout& flat = hosts[h]->session->model.layout;
-    const float* const weights = hosts[h]->buffers->weights();
+    const float* const weights = hosts[h]->memory->buffers().weights();
     out.weights.emplace_back(weights, weights + (h == 0 ? flat.total : flat.trainable));
     const CountingLink* const link = hosts[h]->link.get();
     out.sent.push_back(link ? link->bytes_sent() : 0);
@@ -252,7 +242,7 @@ HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
     if (h == 0 && !settings.resume.empty())
       resume =
           find_resume(settings.resume, settings.resume, s, host.resolved_spec, why, Match::fits);
-    start_ranks(host, settings.ranks[h], resume ? &*resume : nullptr, h == 0, settings);
+    start_ranks(host, settings.ranks[h], resume, settings);
   }
   const Session& first = *hosts[0]->session;
   Disk disk;
@@ -273,7 +263,7 @@ HostRun run_on_hosts(const std::string& yaml, const HostRunSettings& settings,
   collect(hosts, out);
   out.steps = first.batches.train->steps();
   if (first.devices.cpus_span_hosts()) {
-    const HostLayout layout(first);
+    const HostLayout& layout = *first.shares.hosts;
     for (size_t h = 0; h < count; ++h)
       out.of_step.push_back(exchange_bytes(layout.parts(), layout.owners(), static_cast<int>(h)));
     out.sent_in_backward = layout.made_after().size();

@@ -12,7 +12,7 @@
 #include "checkpoint/resumed_run.h"
 #include "cli/process.h"
 #include "skip.h"
-#include "train/run_memory.h"
+#include "train/memory_estimate.h"
 
 namespace dpt {
 namespace {

@@ -11,7 +11,6 @@
 #include "engine/cpu/binding.h"
 #include "engine/cpu/worker.h"
 #include "graph/program/plan.h"
-#include "session/host_layout.h"
 
 namespace dpt {
 
@@ -19,9 +18,8 @@ namespace dpt {
 class BackwardProgress {
  public:
   explicit BackwardProgress(const CpuWorker& worker) : worker_(worker) {
-    if (worker.session.devices.topology.hosts() == 1) return;
-    const HostLayout layout(worker.session);
-    for (const size_t last : layout.made_after()) ends_.push_back(last + 1);
+    if (const auto& hosts = worker.session.shares.hosts)
+      for (const size_t last : hosts->made_after()) ends_.push_back(last + 1);
   }
 
   // The instructions that this step of the plan runs for all shard groups together.

@@ -14,8 +14,7 @@ namespace dpt {
 class GradientMeter {
  public:
   explicit GradientMeter(const CpuWorker& worker)
-      : worker_(worker),
-        layout_(worker.session.settings.spec, worker.session.devices, worker.session.model) {}
+      : worker_(worker), layout_(worker.session.layout.measures) {}
 
   // With `log.noise_scale`: sums the squares of chunks [first, last), of each shard's gradients
   // before they are summed, and of their sum.
@@ -32,7 +31,7 @@ class GradientMeter {
   double part_of_batch(const StepInput& input, size_t shard, double divisor) const;
 
   const CpuWorker& worker_;
-  MeasureLayout layout_;
+  const MeasureLayout& layout_;
 };
 
 }  // namespace dpt

@@ -39,7 +39,7 @@ HostExchange::HostExchange(const Session& session, const Buffers& buffers, Team 
       buffers_(buffers),
       team_(team),
       link_(link),
-      layout_(session),
+      layout_(session.shares.hosts.value()),
       shared_(session, buffers, link),
       gradients_(layout_.slots()) {
   results_.begin.push_back(0);

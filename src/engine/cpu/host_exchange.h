@@ -74,7 +74,7 @@ class HostExchange {
   const Buffers buffers_;
   Team team_;
   Link& link_;
-  const HostLayout layout_;
+  const HostLayout& layout_;
   HostResults shared_;
   Frames results_, squares_;
   Requests frames_, sends_, weights_;  // on their way

@@ -10,7 +10,7 @@ namespace dpt {
 HostGradients::HostGradients(const Session& session, const Buffers& buffers)
     : session_(session),
       buffers_(buffers),
-      layout_(session),
+      layout_(session.shares.hosts.value()),
       half_(session.devices.exchange.compress),
       tiles_(static_cast<size_t>(buffers.sizes().shards) * kTile),
       sources_(static_cast<size_t>(buffers.sizes().shards)) {}

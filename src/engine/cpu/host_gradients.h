@@ -40,7 +40,7 @@ class HostGradients {
 
   const Session& session_;
   const Buffers buffers_;
-  const HostLayout layout_;
+  const HostLayout& layout_;
   const std::optional<DType> half_;    // of `compress`
   std::vector<float> tiles_;           // scratch: a tile for each part, or for each shard
   std::vector<const float*> sources_;  // scratch: of parts, or of shards

@@ -20,7 +20,6 @@
 #include "engine/cpu/update.h"
 #include "engine/cpu/worker.h"
 #include "graph/operator.h"
-#include "session/host_layout.h"
 
 namespace dpt {
 namespace {
@@ -70,8 +69,7 @@ class StepPieces {
     compresses_ = std::ranges::count(session.plan.update, PlanOp::compress, &PlanStep::op) +
                       std::ranges::count(session.plan.micro, PlanOp::compress, &PlanStep::op) >
                   0;
-    if (session.devices.topology.hosts() > 1)
-      buckets_ = static_cast<int>(HostLayout(session).owners().buckets());
+    if (session.shares.hosts) buckets_ = static_cast<int>(session.shares.hosts->owners().buckets());
   }
 
   // gate(): waits for the other workers, as a barrier of the plan does.

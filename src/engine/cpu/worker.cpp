@@ -1,7 +1,6 @@
 #include "engine/cpu/worker.h"
 
 #include "engine/cpu/memory_watch.h"
-#include "session/host_layout.h"
 
 namespace dpt {
 namespace {
@@ -21,7 +20,7 @@ CpuWorker::CpuWorker(const Session& s, const Buffers& shared, Team whole, int in
       team_number(index - static_cast<int>(
                               s.devices.topology.workers_of_host(s.devices.topology.host).begin)),
       stages(s.model.graph, s.devices.topology.device_of(index)),
-      share(update_pieces(s)[static_cast<size_t>(index)]),
+      share(s.shares.workers[static_cast<size_t>(index)]),
       summed_shards(s.devices.topology.shards_with(index)),
       updating_workers(s.devices.topology.workers_with(index)),
       clocks(clock, trace, index) {

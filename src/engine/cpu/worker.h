@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "comm/team.h"
@@ -32,7 +33,7 @@ struct CpuWorker {
   const StagesOfDevice stages;  // of this worker's device
   // Indices of the shard groups that this worker computes, and whose loss it computes.
   std::vector<int> own, own_loss;
-  std::vector<UpdatePiece> share;  // the parameters that it updates
+  const std::span<const UpdatePiece> share;  // the parameters that it updates
   // Shards whose gradients its update sums, and workers with whom it shares that update: all, or
   // those of its replica if replicas own their weights.
   const Rows summed_shards, updating_workers;

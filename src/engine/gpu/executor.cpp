@@ -29,7 +29,7 @@ size_t largest_input(const CompiledModel& model, ValueId Graph::*value) {
 }  // namespace
 
 GpuExecutor::Needs GpuExecutor::needs(const Session& s, int device) {
-  const GpuShare share(s.devices, s.model, device);
+  const GpuShare& share = s.shares.gpus[static_cast<size_t>(device)];
   const size_t stored = share.trained() * sizeof(float);
   const auto replicas = static_cast<size_t>(s.devices.topology.replicas());
   return {.weights = share.elements() * sizeof(float),
@@ -37,7 +37,7 @@ GpuExecutor::Needs GpuExecutor::needs(const Session& s, int device) {
               (s.batches.train->accumulate() > 1 ? 2 : 1) * stored + GpuExchange::bytes(s, share),
           .states = GpuUpdate::state_bytes(s.settings, s.devices, s.model, share),
           .activations = s.devices.topology.devices_per_replica > 1
-                             ? Arenas::bytes_on(s, device) / replicas
+                             ? s.layout.arenas.bytes_on(device) / replicas
                              : GpuBindingTable::activation_bytes(s.model)};
 }
 
@@ -46,7 +46,7 @@ GpuExecutor::GpuExecutor(const Session& session, const Buffers& buffers, const G
                          PlanStepClock* clock, Link* link)
     : session_(session),
       gpus_(gpus),
-      share_(session.devices, session.model, gpus.device()),
+      share_(session.shares.gpus[static_cast<size_t>(gpus.device())]),
       api_(std::move(api)),
       clock_(clock),
       stream_(api_->make_stream()),

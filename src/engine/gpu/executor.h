@@ -87,7 +87,7 @@ class GpuExecutor : public StepExecutor {
 
   const Session& session_;
   GpuTeam gpus_;
-  GpuShare share_;
+  const GpuShare& share_;
   std::unique_ptr<cuda::DeviceApi> api_;
   PlanStepClock* clock_;
   std::unique_ptr<cuda::Stream> stream_;

@@ -12,7 +12,7 @@ GpuStages::GpuStages(const Session& session, cuda::DeviceContext& context, GpuTe
       context_(context),
       gpus_(gpus),
       activations_(context.api, MemoryKind::device,
-                   Arenas::bytes_on(session, gpus.device()) /
+                   session.layout.arenas.bytes_on(gpus.device()) /
                        static_cast<size_t>(session.devices.topology.replicas())),
       decision_(context.api, MemoryKind::device, sizeof(cuda::StepState)),
       slot_count_(static_cast<size_t>(session.model.slot_count)) {}

@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "comm/shared_memory.h"
 #include "comm/team.h"
 #include "engine/cpu/worker.h"
-#include "session/memory.h"
+#include "train/run_memory.h"
 #include "train/run_spec.h"
 
 namespace dpt {
@@ -30,16 +29,16 @@ evaluate: {batch_size: 5}
 
 struct OneWorker {
   std::unique_ptr<const Session> session;
-  SharedMemory memory;
+  RunMemory memory;
   Team team;
   Buffers buffers;  // zeroed
   CpuWorker worker;
 
   explicit OneWorker(const std::string& yaml, std::vector<std::string> how = {}, int number = 0)
       : session(session_of(yaml, with_core(std::move(how)))),
-        memory(SharedMemory::create_private(header() + Buffers::bytes(buffer_sizes(*session)))),
-        team(Team::create(memory.span().first(header()), shape(), {})),
-        buffers(memory.data() + header(), buffer_sizes(*session)),
+        memory(*session),
+        team(memory.team()),
+        buffers(memory.buffers()),
         worker(*session, buffers, team, number) {}
 
   // The rows of a step of the epoch, and the step with samples in their stored order.
@@ -61,11 +60,6 @@ struct OneWorker {
     how.emplace_back("cores=1");
     return how;
   }
-  TeamShape shape() const {
-    return {.ranks = session->devices.topology.ranks,
-            .workers_per_rank = session->devices.topology.workers_per_rank()};
-  }
-  size_t header() const { return Team::bytes(shape()); }
 };
 
 }  // namespace dpt

@@ -21,11 +21,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "checkpoint/model_file.h"
 #include "comm/workers.h"
 #include "data/folder.h"
-#include "session/memory.h"
-#include "train/run.h"
+#include "train/run_memory.h"
+#include "train/run_spec.h"
 #include "train/trainer.h"
 
 namespace dpt {
@@ -146,15 +145,9 @@ steps: 64
 
 // As run() does it, but with a team that is watched and without files.
 void train(const Session& s) {
-  const Buffers::Sizes sizes = buffer_sizes(s);
-  const TeamShape shape{.ranks = 1, .workers_per_rank = s.devices.topology.workers_per_rank()};
-  const size_t header = Team::bytes(shape);
-  const SharedMemory memory = SharedMemory::create_private(header + Buffers::bytes(sizes));
-  const Team team = Team::create(memory.span().first(header), shape, {});
-  const Buffers buffers(memory.data() + header, sizes);
-  Generator generator(0);
-  initialise(s.settings, s.devices, s.precision, s.model, buffers, generator);
-  RankState rank(s, buffers, team, 0, generator);
+  const RunMemory memory(s);
+  const Team team = memory.team();
+  RankState rank(s, memory.buffers(), team, 0, memory.fill());
   Reporter reporter(s, "");
   watched = &team;
   run_workers(team, 0, [&](int worker) {

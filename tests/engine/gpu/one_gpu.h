@@ -8,24 +8,22 @@
 #include <doctest/doctest.h>
 
 #include "backend/cuda/fake_api.h"
-#include "comm/shared_memory.h"
 #include "data/folder.h"
 #include "engine/gpu/launch_queue.h"
 #include "engine/gpu/update.h"
 #include "engine/gpu/worker.h"
-#include "session/memory.h"
+#include "train/run_memory.h"
 #include "train/run_spec.h"
 
 namespace dpt {
 
 struct OneGpu {
   std::unique_ptr<const Session> session;
-  SharedMemory memory;
+  RunMemory memory;
   Team team;
   Buffers buffers;  // zeroed
-  std::vector<std::byte> team_memory;
   GpuTeam gpus;
-  GpuShare share;
+  const GpuShare& share;
   cuda::FakeApi api;
   std::unique_ptr<cuda::Stream> stream;
   cuda::DeviceBuffer state;
@@ -36,13 +34,11 @@ struct OneGpu {
 
   explicit OneGpu(const std::string& yaml, const std::vector<std::string>& how = {})
       : session(session_on_gpu(yaml, how)),
-        memory(
-            SharedMemory::create_private(Team::bytes({}) + Buffers::bytes(buffer_sizes(*session)))),
-        team(Team::create(memory.span().first(Team::bytes({})), {}, {})),
-        buffers(memory.data() + Team::bytes({}), buffer_sizes(*session)),
-        team_memory(GpuTeam::bytes(1)),
-        gpus(team, 0, 1, {.open = {}, .shared = team_memory.data()}),
-        share(session->devices, session->model, 0),
+        memory(*session),
+        team(memory.team()),
+        buffers(memory.buffers()),
+        gpus(team, 0, 1, {.open = {}, .shared = memory.gpus()}),
+        share(session->shares.gpus[0]),
         stream(api.make_stream()),
         state(api, cuda::MemoryKind::device, sizeof(cuda::StepState)),
         context(api, *stream, reinterpret_cast<cuda::StepState*>(state.data())),
