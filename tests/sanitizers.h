@@ -1,16 +1,16 @@
-// Which sanitizers look on, for tests that make fewer rounds of the same, or expect more memory.
+// Which sanitizers are active: tests then make fewer rounds of the same, or allow more memory.
 #pragma once
 
 namespace dpt {
 
-// kSanitized: AddressSanitizer, at some ten times the cost.
-#if defined(__has_feature)
-inline constexpr bool kSanitized = __has_feature(address_sanitizer);
-inline constexpr bool kThreadSanitized = __has_feature(thread_sanitizer);
-#elif defined(__SANITIZE_ADDRESS__)
+// kSanitized: AddressSanitizer, which is about ten times slower.
+#if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kSanitized = true, kThreadSanitized = false;
 #elif defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = false, kThreadSanitized = true;
+#elif defined(__has_feature)
+inline constexpr bool kSanitized = __has_feature(address_sanitizer);
+inline constexpr bool kThreadSanitized = __has_feature(thread_sanitizer);
 #else
 inline constexpr bool kSanitized = false, kThreadSanitized = false;
 #endif

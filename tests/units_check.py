@@ -4,6 +4,7 @@ Each source has a function that returns the source's number, by way of names tha
 units calls them all.
 
 Usage: units_check.py PATH_OF_UNITS_PY COMPILER..."""
+import os
 import pathlib
 import subprocess
 import sys
@@ -47,7 +48,7 @@ with tempfile.TemporaryDirectory() as name:
         (folder / f'{header}.h').write_text(f'#pragma once\n{text}\n')
     sources = []
     for number, (source, text) in enumerate(SOURCES):
-        sources.append(str(folder / f'{source}.cpp'))
+        sources.append(os.path.relpath(folder / f'{source}.cpp'))
         pathlib.Path(sources[-1]).write_text(text.replace('FUNCTION', f'number_{number}()') + '\n')
     made = subprocess.run([sys.executable, units_py, '--group', *sources], check=True, capture_output=True, text=True)
     groups = [line.split('\t') for line in made.stdout.splitlines()]
@@ -70,7 +71,7 @@ if sorted(file for group in groups for file in group) != sorted(sources):
     wrong.append('a file is in no unit, or in two')
 if len(groups) > MOST_UNITS:
     wrong.append(f'{len(groups)} units: files that may meet are apart')
-wrong += [f'no unit depends on {file}' for file in [*sources, *(str(folder / f'{h}.h') for h in HEADERS)]
+wrong += [f'no unit depends on {file}' for file in [*sources, *(os.path.relpath(folder / f'{h}.h') for h in HEADERS)]
           if not any(file in text for text in depends)]
 print('\n'.join(wrong) or 'units are right:', [[pathlib.Path(f).stem for f in group] for group in groups])
 sys.exit(bool(wrong))

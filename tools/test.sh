@@ -81,7 +81,7 @@ if $tsan; then
 elif $sanitize; then
   build=build-test/$compiler-sanitize
   options=("${short[@]}" "-Db_sanitize=address,undefined" -Db_lundef=false -Doptimization=0 -Dfolder_units=all)
-  # A null pointer that is used ends the program anyway; looking for it first is an eighth of the compilation.
+  # Using a null pointer ends the program anyway; checking for it first takes an eighth of the compile time.
   environment=("CXXFLAGS=-fno-sanitize=null ${CXXFLAGS:-}")
   # Sanitizers make gcc warn of what is not there.
   if [ "$compiler" = clang ]; then options+=(-Dwerror=true); fi

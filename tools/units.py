@@ -178,7 +178,7 @@ def group(paths):
         by_folder[os.path.dirname(file.path)].append(Unit(file))
     # Files of a folder include the same headers; what is left over joins whatever has room.
     for unit in join([unit for inside in by_folder.values() for unit in join(inside, headers)], headers):
-        # From where meson calls this: the commands of two clones are then equal.
+        # Relative to where meson calls this, so that two clones have equal commands.
         print('\t'.join(os.path.relpath(f.path) for f in unit.files))
 
 

@@ -1,4 +1,4 @@
-// A fast hash of many bytes, for changes that nobody makes on purpose: sha256.h is for others.
+// A fast hash that is not cryptographic, to find accidental changes. sha256.h finds others.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace dpt {
 
-// The hash of some bytes, at some GB/s; `seed`: that of bytes before them, or 0.
+// Hashes several GB/s. seed: the hash of the bytes before these, or 0.
 uint64_t hash_of(std::span<const std::byte> bytes, uint64_t seed);
 
 }  // namespace dpt

@@ -184,7 +184,8 @@ class Writer {
       if (!g_.mean.empty())
         scaling("    - normalize", g_.mean, g_.std,
                 (sample_.rank() == 1 ? "each column becomes about -1..1" : "(x - mean) / std") +
-                    (g_.measured < d_.size() ? fmt::format("; of {} samples", g_.measured) : ""));
+                    (g_.measured < d_.size() ? fmt::format("; measured on {} samples", g_.measured)
+                                             : ""));
     }
     if (images() && type().image_reader != nullptr)
       t_.line("    # - random_horizontal_flip",

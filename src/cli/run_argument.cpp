@@ -71,10 +71,13 @@ std::string find_run(const std::string& given, const char* other) {
   if (!is_run(run, other) && fs::is_directory("runs/" + given, error))
     run = named_run("runs/" + given);
   if (is_run(run, other)) return run;
-  if (const std::string inside = newest_below(folder); !inside.empty())
+  for (const std::string& place : {folder, "runs/" + given}) {
+    const std::string inside = newest_below(place);
+    if (inside.empty()) continue;
     fail(Fault::data,
-         "{0} holds several runs, such as {1}; `dptrain runs {0}` lists them: name one", folder,
-         inside);
+         "{0} is no run but contains runs, such as {1}: name one (`dptrain runs {0}` lists them)",
+         place, inside);
+  }
   fail(Fault::data,
        "{} holds no run: it has neither a spec.resolved.yaml nor a metrics.jsonl; runs without "
        "out=DIR are in runs/NAME",

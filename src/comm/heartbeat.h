@@ -12,11 +12,11 @@
 
 namespace dpt {
 
-// The process that started this rank: torchrun's, mpirun's, or dptrain's own.
+// The process that started this rank: torchrun, mpirun or dptrain itself.
 struct LauncherProcess {
   int pid = 0;       // 0: the rank may outlive it
   std::string name;  // for messages
-  // Without it this process ends at once and says nothing, since nobody would hear it.
+  // If it ends, so does this process, at once and without a message, since nobody would read it.
   bool must_live = false;
 };
 
@@ -25,7 +25,7 @@ struct LauncherProcess {
 // epoch, step and phase, if
 // - the counter of another rank has not changed for Team::timeout_s(): its process is stopped
 //   (SIGSTOP, a debugger, a frozen container) or gone;
-// - the process that started this rank has ended.
+// - the process that started this rank has ended (but see LauncherProcess::must_live).
 //
 // The thread never waits for the reader of stderr.
 //
@@ -61,8 +61,8 @@ class Heartbeat {
   LauncherProcess launcher_process_;
   std::vector<PeerStatus> peers_;   // [rank]
   std::vector<Progress> progress_;  // [rank]
-  double beats_at_progress_ = 0;    // own beats since a place changed
-  bool stall_noticed_ = false;      // since a place changed
+  double beats_at_progress_ = 0;    // own beats since a rank's position changed
+  bool stall_noticed_ = false;      // since then
   std::atomic<uint32_t> stop_ = 0;
   std::thread thread_;
 };

@@ -40,7 +40,7 @@ int threads_of_this_process() {
 }
 
 // Runs in the child. Makes it die with the launcher, then checks whether the launcher is already
-// gone. On systems without PR_SET_PDEATHSIG its heartbeat ends it.
+// gone. On systems without PR_SET_PDEATHSIG the child's heartbeat ends it.
 void die_with(pid_t launcher) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) _exit(kRankLost);

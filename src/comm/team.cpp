@@ -89,7 +89,7 @@ std::string_view words_of(Phase phase) {
     case Phase::finished:
       return "after its last step";
     case Phase::connecting:
-      return "while hosts connect";
+      return "while connecting to other hosts";
   }
   return "";
 }

@@ -33,7 +33,8 @@ void Watchdog::run() noexcept {
       end_process();
 }
 
-// In a thread that is given half a second: nobody may read a full pipe, and a file's disk may hang.
+// Prints in another thread and waits at most half a second for it: the pipe may be full and have no
+// reader, or the disk may hang.
 void Watchdog::print_reason() noexcept {
   constexpr double kPrintS = 0.5;
   static std::atomic<uint32_t> printed = 0;

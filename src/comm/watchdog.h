@@ -9,11 +9,11 @@
 
 namespace dpt {
 
-// For ranks that call what may never return: a GPU's driver, or MPI while it connects. While the
-// object lives, a thread watches the team. If the process still runs `limit_s` after the team was
-// broken up, the thread prints the reason, unless a rank has or will, and calls _exit(), even if
-// standard error takes no message. The exit code is the run's if `rank` is to blame, else that of
-// Fault::rank. The system then releases the GPU.
+// For ranks with calls that may never return, of a GPU's driver or of MPI while it connects. While
+// the object lives, a thread watches the team. If the process still runs `limit_s` after the team
+// was broken up, the thread prints the reason, unless a rank has or will, and calls _exit(), even
+// if standard error takes no message. The exit code is the run's if `rank` is to blame, else that
+// of Fault::rank. The system then releases the GPU.
 //
 // Threads: any thread may create it; its own thread blocks all signals. Throws Error{rank} if the
 // thread cannot be started. REQUIRES: created after the rank was forked.

@@ -62,7 +62,7 @@ ColumnProfile::Kind ColumnProfile::kind() const {
 // Whether the column looks like one of categories of which some are numbers: 2, 3, 4, 5more.
 bool ColumnProfile::few_values() const {
   constexpr size_t kShare = 20;  // a category has at least this part of the lines
-  constexpr size_t kWrong = 10;  // at most this part of the fields may be a mistake
+  constexpr size_t kWrong = 10;  // up to this part of the fields may be mistakes
   if (words_in_all_ * kWrong <= rows_ - missing_) return false;
   return different() <= kFew && std::ranges::all_of(words_, [&](const auto& word) {
            return word.second.count > 1 && word.second.count * kShare >= rows_;

@@ -1,4 +1,4 @@
-// Some of many rows, for what is looked at before training.
+// Some of many rows, for checks before training.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace dpt {
 
-// At most `most` of `size` rows, in order: one row, drawn at random, of each of equal parts. A
-// regular step would miss every second kind where two kinds take turns. The same rows in each call.
+// At most `most` of `size` rows, ascending: a random one from each of equal ranges. A regular step
+// could meet only one of two kinds that alternate. The same in each call.
 inline std::vector<size_t> spread_rows(size_t size, size_t most) {
   const size_t count = std::min(size, most);
   std::mt19937_64 random(1);

@@ -101,8 +101,8 @@ RecordedLosses read_losses(const std::string& path) {
     if (other && !loss) return;
     if (!loss || !(step || epoch))
       fail(Fault::data,
-           R"({}:{}: not a record like {{"step": 1, "loss": 2.3}}; weights are compared as )"
-           "RUN or FILE.safetensors",
+           R"({}:{}: not a record like {{"step": 1, "loss": 2.3}}; to compare weights, )"
+           "name a run directory or a .safetensors file",
            path, number);
     const auto at = static_cast<int64_t>(step ? *step : *epoch);
     if (!(step ? out.steps : out.epochs).emplace(at, *loss).second)

@@ -36,6 +36,11 @@ std::string wrapped(std::string out, const std::string& text, size_t indent) {
   return out + "\n";
 }
 
+// The speed-up for each host.
+double efficiency(const HostRow& row, const HostRow& one) {
+  return one.direct.total() / row.direct.total() / row.hosts;
+}
+
 int64_t most_samples(const Session& s) {
   StepRows rows;
   s.batches.train->step(0, rows);
@@ -52,8 +57,18 @@ int64_t most_samples(const Session& s) {
 HostRow host_row(const Session& session, const StepCosts& costs, const LinkModel& link) {
   return {.hosts = session.devices.topology.hosts(),
           .samples = most_samples(session),
+          .at_once = costs.at_once,
           .direct = predict_host_step(session, costs, link, SumAlgorithm::direct),
           .ring = predict_host_step(session, costs, link, SumAlgorithm::ring)};
+}
+
+HostRow median_row(std::vector<HostRow> rounds) {
+  std::ranges::sort(rounds, {}, [](const HostRow& row) { return row.direct.total(); });
+  HostRow out = rounds[rounds.size() / 2];
+  out.spread = (rounds.back().direct.total() - rounds.front().direct.total()) / 2;
+  out.spread /= out.direct.total();
+  out.rounds = rounds.size();
+  return out;
 }
 
 std::string too_many_hosts(const Session& one, int hosts) {
@@ -84,17 +99,30 @@ std::string host_table_head(const Session& one, const LinkModel& link, const std
 std::string host_row_text(const HostRow& row, const HostRow& one) {
   if (!row.refused.empty())
     return wrapped(fmt::format("{:>5}  refused:", row.hosts), row.refused, 7);
-  const double step = row.direct.total(), speedup = one.direct.total() / step;
+  const double share = efficiency(row, one), spread = share * (row.spread + one.spread);
   return fmt::format(kColumns, row.hosts, row.samples, ms(row.direct.local),
-                     ms(row.direct.exchange), ms(step), ratio_text(speedup),
-                     percent_text(speedup / row.hosts), ms(row.ring.total()));
+                     ms(row.direct.exchange), ms(row.direct.total()), ratio_text(share * row.hosts),
+                     row.hosts == 1 || row.rounds == 1
+                         ? percent_text(share)
+                         : fmt::format("{:.0f} +-{:.0f} %", 100 * share, 100 * spread),
+                     ms(row.ring.total()));
 }
 
-std::string host_table_end(const Session& one, const StepCosts& costs) {
-  return "\nsamples: of one host in a step. local: computing, summing and updating.\n"
-         "exchange: waiting for other hosts. step: both. efficiency: speed-up / hosts.\n"
-         "ring: the step if gradients and weights were passed around a ring.\n" +
-         assumptions_text(one, costs);
+std::string host_table_end(const Session& one, std::span<const HostRow> rows) {
+  constexpr double kRounded = 1.005;  // more than 100 % in the table
+  const bool above = std::ranges::any_of(rows, [&](const HostRow& r) {
+    return r.refused.empty() && efficiency(r, rows[0]) >= kRounded;
+  });
+  return std::string(
+             "\nsamples: of one host in a step. local: computing, summing and updating.\n"
+             "exchange: waiting for other hosts. step: both. efficiency: speed-up / "
+             "hosts,\nwith half of its range in several rounds.\n"
+             "ring: the step if gradients and weights were passed around a ring.\n") +
+         (above
+              ? "above 100 %: the smaller share of a host fits better into its caches, or another\n"
+                "program was running: close it and measure again.\n"
+              : "") +
+         assumptions_text(one, rows[0].at_once);
 }
 
 }  // namespace dpt

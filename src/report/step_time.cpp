@@ -64,12 +64,12 @@ StepTime predict_step(const Session& s, const StepCosts& costs) {
   return out;
 }
 
-std::string assumptions_text(const Session& s, const StepCosts& costs) {
+std::string assumptions_text(const Session& s, int at_once) {
   std::string out;
   const int64_t workers = s.devices.topology.workers_of_host(s.devices.topology.host).count();
-  if (workers > costs.at_once)
+  if (workers > at_once)
     out += fmt::format("  assumes a core for each of the {}; this machine has {}\n",
-                       counted(workers, "worker"), costs.at_once);
+                       counted(workers, "worker"), at_once);
   if (s.data.train.reader)
     out += "  samples come from files: decoding them ahead of the steps is not included\n";
   return out;
@@ -105,7 +105,7 @@ std::string step_time_text(const Session& s) {
                      ms(time.total() * static_cast<double>(s.batches.train->steps())));
   if (s.devices.topology.hosts() > 1)
     out += "  what hosts exchange takes no time here; `--link 10GbE` includes it\n";
-  return out + assumptions_text(s, costs) + kernels_text(costs);
+  return out + assumptions_text(s, costs.at_once) + kernels_text(costs);
 }
 
 }  // namespace dpt

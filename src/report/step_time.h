@@ -24,8 +24,9 @@ struct StepTime {
 // worker; more workers than cores are not faster than that.
 StepTime predict_step(const Session& session, const StepCosts& costs);
 
-// Lines about what a prediction assumes of this machine, and leaves out. Empty: nothing.
-std::string assumptions_text(const Session& session, const StepCosts& costs);
+// Lines about what a prediction assumes of this machine, and leaves out. Empty: nothing. at_once:
+// StepCosts::at_once.
+std::string assumptions_text(const Session& session, int at_once);
 
 // Measures the costs on as many cores as this process may use, in memory of its own. Throws as
 // step_time_text() does.

@@ -22,7 +22,7 @@ struct ArenaLayout {
   std::vector<Stage> stages;
   std::vector<size_t> scratch;  // [devices of a replica] of what the device's stages share
   std::vector<size_t> on;       // [devices of a replica] bytes of a group's arena
-  size_t group_bytes = 0;       // the same on all devices
+  size_t group_bytes = 0;       // of a group's arenas on all devices
   bool by_group = false;        // one arena per shard group; false: one per worker
   Rows groups;                  // shard groups of this host
   size_t count = 0;             // arenas of this host

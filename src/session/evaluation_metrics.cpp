@@ -17,12 +17,12 @@ namespace {
 // Sums of each column of numbers: |y - t|, (y - t)^2, d, d^2, |y - t| / |t| of the data's values.
 constexpr size_t kPerColumn = 5;
 
-// The target that was scaled to the float t: of the numbers that give this float, the one with the
-// fewest digits, as files have them. Undoing the scale would leave a small number of a 0.
+// The target before it was scaled to the float t: of all numbers that scale to it, the one with the
+// fewest decimal digits, as a file has it. t * unit + zero alone would make a tiny number of a 0.
 double before_scaling(double t, double unit, double zero) {
   const double undone = t * unit + zero;
-  const double half_step = std::abs(t) * unit * 0x1p-24 + std::abs(zero) * 0x1p-50;
-  if (half_step == 0) return undone;
+  const double half_step = (std::abs(t) * unit + std::abs(zero)) * 0x1p-24;  // both are floats
+  if (half_step == 0 || !std::isfinite(half_step)) return undone;
   for (double scale = std::pow(10, -std::ceil(std::log10(std::abs(undone) + half_step)));;
        scale *= 10) {
     const double shorter = std::round(undone * scale) / scale;

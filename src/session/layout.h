@@ -14,7 +14,7 @@
 
 namespace dpt {
 
-// What the plan depends on.
+// Which elements each host, GPU and worker owns; the plan depends on it.
 struct ElementShares {
   std::optional<HostLayout> hosts;  // empty unless Devices::cpus_span_hosts()
   std::vector<GpuShare> gpus;       // of each device of a replica; empty on CPUs
@@ -28,9 +28,9 @@ struct MemoryLayout {
   Buffers::Sizes buffers;  // that the workers of a machine share
 };
 
-// REQUIRES: the parts of the session that Session lists before are made.
+// REQUIRES: the members that Session declares before its `shares` have been made.
 ElementShares make_shares(const Session& session);
-// Throws Error{spec} if sizes overflow.
+// REQUIRES: likewise before its `layout`. Throws Error{spec} if sizes overflow.
 MemoryLayout make_memory_layout(const Session& session);
 
 }  // namespace dpt

@@ -157,16 +157,19 @@ class DataLoading {
     out_.evaluated = asked_.value_or(validates ? EvaluatedSet::validation : EvaluatedSet::test);
     // Also if another set is evaluated: these samples are not trained on.
     if (trained_set && data.validation.fraction > 0) split(d);
-    if (asked_ || evaluates(spec_)) load_evaluated();
+    if (!trained_set)
+      out_.test = out_.train;
+    else if (asked_ || evaluates(spec_))
+      load_evaluated();
     if (validates && spec_.evaluate.on && !asked_) load_final_test();
     if (!data.target_transforms.empty()) return;
-    check_targets(out_.train, "training", spec_.loss);
+    if (trained_set) check_targets(out_.train, "training", spec_.loss);
     if (out_.test && out_.test_rows.empty())
       check_targets(*out_.test, out_.evaluated_set(), spec_.loss);
   }
 
-  // False: the training data cannot be read, but the test set of a trained model needs nothing of
-  // them, and stands in their place.
+  // False: the training data cannot be read, but a trained model is evaluated on its test set,
+  // which does not need them: `train` then holds the test set.
   bool load_training() {
     const Choice& dataset = spec_.data.dataset;
     try {

@@ -61,8 +61,8 @@ void check_classes(const Spec& spec, const SessionData& data, std::vector<std::s
   if (!few.empty())
     out.push_back(fmt::format(
         "the training set has at most {} of {}; {}", counted(kFew, "sample"), named(d, few),
-        limit > 0 ? fmt::format("data.limit={} takes the first samples, as of folders that are "
-                                "read one after the other: raise it, or leave it out",
+        limit > 0 ? fmt::format("data.limit={0} takes the first {0}, and samples are often in "
+                                "the order of their classes: raise it, or leave it out",
                                 limit)
                   : "add samples, or merge such classes"));
   // rows: those of a share of the training data; empty: a set of its own.

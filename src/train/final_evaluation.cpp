@@ -9,7 +9,8 @@ namespace dpt {
 
 Spec evaluation_spec(Spec spec, const std::string& weights) {
   spec.evaluate.on = true;
-  spec.data.pad = false;  // only ddp pads
+  spec.data.pad = false;        // only ddp pads
+  spec.data.drop_last = false;  // the test set may be smaller than a batch
   spec.initial_weights = weights;
   spec.partial_weights = false;
   spec.locations.erase("initial_weights");  // the spec did not set these weights

@@ -58,8 +58,8 @@ class RunHosts {
   void compare(const SessionData& data);
   // Connects the link that carries the data of steps. timeout_s: for a message to make progress;
   // empty: that of the constructor. If the link fails, now or later, it throws as
-  // ControlChannel::data_failed() does. If the run ends meanwhile, so does this process, at once or
-  // within seconds. REQUIRES: watch() was called.
+  // ControlChannel::data_failed() does. If the run ends meanwhile, it throws; if MPI's call does
+  // not return, the process exits after 5 s. REQUIRES: watch() was called.
   Link& connect(std::optional<double> timeout_s = {});
   // Copies the bytes of host 0 to all hosts, over the control channel.
   void broadcast(std::span<std::byte> bytes);
@@ -88,7 +88,7 @@ class RunHosts {
   LinkModule* module_ = nullptr;
   double timeout_s_;
   SessionQuery::Hosts layout_;
-  std::optional<Team> team_;  // that is watched
+  std::optional<Team> team_;  // that watch() got
   LinkActivity activity_;
   std::unique_ptr<Link> link_;
   std::unique_ptr<ControlChannel> channel_;  // null: not a leader

@@ -40,9 +40,10 @@ class RunMemory {
     return memory().span().subspan(at_.decision, at_.gpus - at_.decision);
   }
 
-  // Fills the buffers with initial values, or with those of the checkpoint. Returns PyTorch's
-  // global generator after the initial values. Every rank that a launcher started has to draw them:
-  // those of rank 0 are kept. The first host sends others what is in files.
+  // Fills the buffers with initial values, or on the first host with the checkpoint's, which it
+  // sends to the others later. Every rank that a launcher started calls it; rank 0 alone writes to
+  // the shared buffers. Returns PyTorch's global generator after it has drawn the values; with
+  // `resume`, which has a generator of its own, other ranks than 0 of a launcher draw nothing.
   Generator fill(const std::optional<Resume>& resume = {}) const;
 
   // Memory for a trace of each worker. Call it once, before run_ranks(). REQUIRES: no launcher

@@ -82,14 +82,14 @@ TEST_CASE("a name is that of a run, even if a folder of data has the same name")
   CHECK_MESSAGE(!has(f.err, "holds no run"), f.err);
 }
 
-TEST_CASE("a folder of several runs, as a sweep's, is no run, but one of them is named") {
+TEST_CASE("a folder that contains runs, as a sweep's, is no run, and the error names one") {
   const Commands c;
   for (const char* out : {"out=both/a", "out=both/b"})
     CHECK(c.run({"t.yaml", "steps=1", out}).code == 0);
   const Finished f = c.run({"eval", "both"});
   CHECK(f.code == 4);
-  CHECK_MESSAGE(has(f.err, "both holds several runs, such as both/"), f.err);
-  CHECK_MESSAGE(has(f.err, "`dptrain runs both` lists them: name one"), f.err);
+  CHECK_MESSAGE(has(f.err, "both is no run but contains runs, such as both/"), f.err);
+  CHECK_MESSAGE(has(f.err, ": name one (`dptrain runs both` lists them)"), f.err);
 }
 
 TEST_CASE("eval names the keys in which a spec differs from its newest run") {

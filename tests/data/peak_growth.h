@@ -14,13 +14,13 @@
 
 namespace dpt {
 
-// ThreadSanitizer keeps four bytes and more about each.
+// ThreadSanitizer keeps at least four shadow bytes for every byte.
 inline constexpr size_t kSanitizerFactor = kThreadSanitized ? 6 : 1;
 // What a hostile file may cost.
 inline constexpr size_t kHostileBytes = kSanitizerFactor * 64 * kMiB;
 
 // By how many bytes the memory that this process occupies grows at most while f() runs: pages that
-// are touched, not address space. Not the byte that AddressSanitizer keeps about eight.
+// are touched, not address space. Without AddressSanitizer's shadow, a byte for every eight.
 template <class F>
 size_t peak_growth(F&& f) {
 #ifdef __GLIBC__

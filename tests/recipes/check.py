@@ -119,8 +119,8 @@ def take_over(build, to):
 
 
 def unoptimized(compiler, folder):
-    """An environment in which the compiler, called by the same name, does not optimize: ninja takes over what another
-    command made only if it reads the same."""
+    """An environment in which the compiler, called by the same name, does not optimize: ninja reuses an output only if
+    its command line is unchanged."""
     name = compiler.split()[-1]
     if '/' in name:
         return dict(os.environ)

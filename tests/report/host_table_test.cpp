@@ -34,8 +34,12 @@ std::string table(const std::vector<int>& hosts, const LinkModel& link,
   };
   const HostRow alone = row_of(1);
   std::string out = host_table_head(*one, link, "AMD EPYC");
-  for (const int n : hosts) out += host_row_text(row_of(n), alone);
-  return out + host_table_end(*one, costs_per_sample(*one, 0, 0));
+  std::vector<HostRow> rows;
+  for (const int n : hosts) {
+    rows.push_back(row_of(n));
+    out += host_row_text(rows.back(), alone);
+  }
+  return out + host_table_end(*one, rows);
 }
 
 }  // namespace
@@ -46,6 +50,28 @@ TEST_CASE("the table of hosts") {
   check_golden(text, "report/golden/host_table.txt");
   for (size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1)
     CHECK(text.find('\n', begin) - begin <= 80);
+}
+
+TEST_CASE("a disturbed round does not make hosts more efficient") {
+  const auto one = session_on_hosts(kSpec, 1);
+  REQUIRE(one);
+  const auto row = [](int hosts, double seconds) {
+    return HostRow{.hosts = hosts, .samples = 1, .direct = {.local = seconds}, .ring = {}};
+  };
+  // Another program doubles the time of one host in the second round.
+  const HostRow alone = median_row({row(1, 1), row(1, 2), row(1, 1.04)});
+  const HostRow two = median_row({row(2, 0.52), row(2, 0.52), row(2, 0.52)});
+  CHECK(alone.direct.local == 1.04);
+  CHECK(alone.spread == doctest::Approx(0.5 / 1.04));
+  CHECK(two.spread == 0);
+  CHECK(has(host_row_text(two, alone), "     2.00x  100 +-48 %"));
+  const HostRow three = row(3, 0.3);
+  CHECK(has(host_row_text(three, alone), "     3.47x       116 %"));
+  const auto end = [&](const HostRow& last) {
+    return host_table_end(*one, std::vector{alone, last});
+  };
+  CHECK_FALSE(has(end(two), "above 100 %"));
+  CHECK(has(end(three), "\nabove 100 %: the smaller share of a host fits better into its caches"));
 }
 
 TEST_CASE("hosts without samples or shards are refused with the reason") {

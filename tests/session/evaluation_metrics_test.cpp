@@ -198,11 +198,11 @@ TEST_CASE("mse, rmse and mape are scikit-learn's, in the units of the data") {
   CHECK(value(values, "mape") == (0.5 + 0.125) / 2);
 }
 
-TEST_CASE("mape divides by the numbers of the file, also by 0 and by small ones") {
-  constexpr double kMean = 31234.5, kStd = 20987.25;
+TEST_CASE("mape of standardized targets is scikit-learn's, also where a target is 0") {
+  constexpr double kMean = 180921.195890411, kStd = 79415.2918860;
   const EvaluationMetrics metrics(
-      {.names = {"mape"}, .origin = {0}, .units = {kStd}, .zeros = {kMean}});
-  for (const double number : {0.0, 0.25, -3.5, 100.0, 31234.5, 98765.0, -1e6}) {
+      {.names = {"mape"}, .origin = {0}, .units = {kStd}, .zeros = {static_cast<float>(kMean)}});
+  for (const double number : {0.0, 0.5, -3.5, 100.0, 180921.0, 98765.0, -1e6}) {
     CAPTURE(number);
     std::vector<float> targets = {static_cast<float>((number - kMean) / kStd)};
     std::vector<float> outputs = {targets[0] + 1};  // rounded to 2^-24 of up to 50
@@ -210,6 +210,13 @@ TEST_CASE("mape divides by the numbers of the file, also by 0 and by small ones"
     metrics.add(view(DType::f32, {1, 1}, outputs), view(DType::f32, {1, 1}, targets), sums);
     const double divisor = std::max(std::abs(number), std::numeric_limits<double>::epsilon());
     CHECK(value(metrics.values(sums, 0), "mape") == doctest::Approx(kStd / divisor).epsilon(1e-5));
+  }
+  for (float wrong : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    float output = 1;
+    std::vector<float> targets = {wrong}, outputs = {output};
+    std::vector<double> sums(metrics.size());
+    metrics.add(view(DType::f32, {1, 1}, outputs), view(DType::f32, {1, 1}, targets), sums);
+    CHECK(std::isnan(value(metrics.values(sums, 0), "mape")));
   }
 }
 

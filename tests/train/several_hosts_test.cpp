@@ -175,7 +175,8 @@ TEST_CASE("the end of a host ends those that still connect to another one, which
   ranks.rank(2).send(SIGKILL);
   CHECK_MESSAGE(ranks.rank(0).wait(20) == 6, ranks.errors());
   CHECK_MESSAGE(has(ranks.rank(0).err(), "rank 2 on host 2 ("), ranks.errors());
-  CHECK_MESSAGE(has(ranks.rank(0).err(), "ended unexpectedly while hosts connect"), ranks.errors());
+  CHECK_MESSAGE(has(ranks.rank(0).err(), "ended unexpectedly while connecting to other hosts"),
+                ranks.errors());
   ranks.rank(1).send(SIGKILL);
 }
 

@@ -165,8 +165,8 @@ TEST_CASE("a limit that leaves classes out is named as the reason") {
   for (int i = 0; i < 40; ++i) text += fmt::format("{},{}\n", i % 7, i < 20 ? "cat" : "dog");
   const std::string spec = csv_spec("kind, classes: auto", 2, "cross_entropy", "  limit: 20\n");
   CHECK(has(warnings_in(spec, {}, 64, text),
-            "at most 2 samples of 1 of the 2 classes: 'dog'; data.limit=20 takes the first "
-            "samples, as of folders that are read one after the other: raise it, or leave it out"));
+            "at most 2 samples of 1 of the 2 classes: 'dog'; data.limit=20 takes the first 20, and "
+            "samples are often in the order of their classes: raise it, or leave it out"));
 }
 
 TEST_CASE("specs that are right get no warning") {

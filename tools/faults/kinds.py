@@ -153,6 +153,7 @@ class Flood(Kind):
         return make
 
     def inject(self, cluster, random):
+        assert self.strangers.connections > 0, "no stranger has connected"
         return Effect(f"{self.strangers.connections} connections of strangers", ends=False)
 
     def repair(self, cluster):

@@ -63,8 +63,8 @@ class ControlChannel {
   // throws.
   void broadcast(std::span<std::byte> bytes);
 
-  // From now on the run's end is the team's end. link: what the leader's link does, for the other
-  // hosts, and where it hears that this host or another has ended the run; null: there is none.
+  // From now on the end of the run and of the team are one. link: its state is sent to the other
+  // hosts, and its `ended` is set when the run ends; null: there is no link.
   // Call watch() once. REQUIRES: the team's memory and `link` outlive goodbye(), or this object.
   void watch(Team team, LinkActivity* link = nullptr);
 

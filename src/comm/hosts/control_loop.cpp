@@ -205,7 +205,10 @@ void ControlLoop::data_failed(int peer, const std::string& why) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::duration<double>(settings_.patience_s),
                     [&] { return !failure_.empty() || leaving_; });
-  if (failure_.empty()) {
+  if (failure_.empty() && peer == host) {
+    fail_run(why, nullptr);
+    wake();
+  } else if (failure_.empty()) {
     const PeerHost& nearest = peers_[host == 0 ? static_cast<size_t>(peer - 1) : 0];
     fail_run(fmt::format("the exchange of data with {} failed {}: {}", map.name_of_rank(peer),
                          position_of(nearest), why),

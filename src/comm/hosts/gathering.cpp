@@ -116,7 +116,7 @@ void Gathering::look(Deadline deadline) {
   if (news[0].revents != 0) accept_some();
 }
 
-// Not all that are pending, so that the hosts among those that are there are served meanwhile.
+// Accepts only some of the pending connections, so that those that are accepted are served between.
 void Gathering::accept_some() {
   constexpr int kMostAtOnce = 32;
   for (int i = 0; i < kMostAtOnce; ++i) {
@@ -135,10 +135,10 @@ void Gathering::accept_some() {
   }
 }
 
-// Strangers are not worth more memory than this. The oldest connection from the address with most
-// gives way, since a host that has lost its place connects again.
+// Limits how many connections have not authenticated. Drops the oldest one of an address with the
+// most: a host that loses its connection connects again.
 void Gathering::drop_surplus() {
-  constexpr size_t kMostOfAddress = 8, kMostStrangers = 64;
+  constexpr size_t kMostOfAddress = 8, kMostBesideHosts = 64;
   std::map<std::string_view, size_t> asked;  // by address
   size_t all = 0;
   for (const Candidate& c : candidates_) {
@@ -149,9 +149,9 @@ void Gathering::drop_surplus() {
   const auto most = std::max_element(
       asked.begin(), asked.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   const size_t hosts = static_cast<size_t>(own_.world);
-  if (most->second <= kMostOfAddress && all <= hosts + kMostStrangers) return;
+  if (most->second <= kMostOfAddress && all <= hosts + kMostBesideHosts) return;
   candidates_.erase(std::find_if(candidates_.begin(), candidates_.end(), [&](const Candidate& c) {
-    return c.state == Candidate::asked && c.from == most->first;
+    return c.state == Candidate::asked && asked[c.from] == most->second;
   }));
 }
 
@@ -303,7 +303,7 @@ constexpr std::string_view kOtherSecret =
     "has another secret, or belongs to another run: give all hosts the same DPTRAIN_SECRET_FILE, "
     "and each run its own port";
 
-// Proves this host to host 0, and the other way round. False: it is not host 0, and `host_0.why`
+// This host and host 0 authenticate to each other. False: it is not host 0, and `host_0.why`
 // says so. Throws ConnectionLost.
 bool shake_hands(Connection& connection, const std::string& at, const Handshake& handshake,
                  Deadline deadline, Host0& host_0) {
@@ -338,11 +338,10 @@ bool shake_hands(Connection& connection, const std::string& at, const Handshake&
       !equal_in_constant_time(digest, handshake.digest(Role::proof, of_host_0, own, launch)))
     fail(Fault::rank, "the dptrain at {} {}", at, kOtherSecret);
   if (host_0.launch && *host_0.launch != launch)
-    fail(
-        Fault::rank,
-        "the dptrain at {} belongs to another run, and host 0 of this run has ended: give each run "
-        "its own port",
-        at);
+    fail(Fault::rank,
+         "host 0 at {} was started again after this host had found it, or another run listens "
+         "there: start all hosts again, and give each run its own port",
+         at);
   host_0.launch = launch;
   host_0.at = at;
   connection.reader().refuse(FrameType::proof);

@@ -19,7 +19,7 @@ struct GatheringSettings {
   double notice_s = 5;  // then a host that still waits says for whom
   double hello_s = 5;   // for a new connection to prove itself and to send its hello
   double linger_s = 2;  // after a refusal, for which host 0 waits to tell late hosts
-  double gone_s = 5;    // after which a host 0 that was found, and is found no more, has ended
+  double gone_s = 5;    // without an answer, after which a host 0 that has answered has ended
 };
 
 struct GatheredHosts {
@@ -31,9 +31,10 @@ struct GatheredHosts {
 
 // Host 0's part: waits until the hosts that connect have all ranks, and sends the map to them.
 // Throws Error{rank} with one line that names the hosts if they do not come in time, differ or come
-// twice; all hosts that have connected get it too. Connections that prove nothing are dropped,
-// reported once on stderr, and delay nobody. However many they are, they take the place of no
-// connection that has proved itself, nor of one from another address.
+// twice; all hosts that have connected get it too. Connections that do not authenticate are
+// dropped, reported once on stderr, and delay nobody. Their number is limited, for each address and
+// in all. No authenticated connection is dropped for them; a host that is dropped before connects
+// again.
 GatheredHosts gather_hosts(TcpListener& listener, const HostHello& own, const Handshake& handshake,
                            Deadline deadline, const GatheringSettings& settings);
 
@@ -41,7 +42,7 @@ GatheredHosts gather_hosts(TcpListener& listener, const HostHello& own, const Ha
 struct Host0 {
   std::optional<LaunchId> launch;  // not set: host 0 has not proved itself yet
   std::string at;                  // the address where it did
-  std::string why;                 // the last attempt failed
+  std::string why;                 // why the last attempt failed
 };
 
 // The part of the other hosts, on a connection to what may be host 0. nullopt: it is not, or the

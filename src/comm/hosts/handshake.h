@@ -6,9 +6,9 @@
 //
 // Then each direction has a key of its own, HMAC(secret, direction, run id, a, b, l), for its
 // frames. The roles are part of what is authenticated, so that no proof can be sent back to where
-// it came from; fresh nonces prevent that an old one is used again. Host 0 draws the launch id, so
-// a host that connects again knows whether it has reached the same launch: launchers give runs that
-// follow one another the same run id.
+// it came from; fresh nonces prevent replay. Host 0 draws the launch id, so a host that connects
+// again knows whether it has reached the same launch. The run id is the launcher's, which gives the
+// same to runs that follow one another.
 #pragma once
 
 #include <array>

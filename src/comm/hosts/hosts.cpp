@@ -114,7 +114,7 @@ class Search {
   std::optional<TcpStore> store_;
   std::string why_;  // the last attempt failed
   Host0 host_0_;
-  Clock::time_point answered_;  // when something last listened where host 0 may be
+  bool reached_ = false;  // by the last attempt: something listens where host 0 may be
 };
 
 // Where host 0 may be; empty: it is not known yet.
@@ -152,11 +152,11 @@ std::optional<GatheredHosts> Search::attempt(Deadline deadline) {
         connect_tcp(at, pretends ? fmt::format("127.0.0.{}", world_.pretended_host + 1) : "",
                     std::min(deadline, deadline_in(3)), host_0_.why);
     if (socket) {
+      reached_ = true;
       hello_.address = own_end(socket.get()).host();
       if (auto out = join_host_0(Connection(std::move(socket)), hello_, handshake_, deadline,
                                  settings_, host_0_))
         return out;
-      answered_ = Clock::now();
     }
     note(fmt::format("{}: {}", at.text(), host_0_.why), deadline);
   }
@@ -166,13 +166,18 @@ std::optional<GatheredHosts> Search::attempt(Deadline deadline) {
 GatheredHosts Search::run(Deadline deadline) {
   const Deadline notice = deadline_in(settings_.notice_s);
   bool noticed = false;
+  std::optional<Clock::time_point> silent_since;
   std::chrono::milliseconds pause(20);  // grows, since many hosts may ask one store
   for (;;) {
+    reached_ = false;
     if (auto out = attempt(deadline)) return std::move(*out);
     const Deadline now = Clock::now();
-    if (host_0_.launch && now - answered_ >= std::chrono::duration<double>(settings_.gone_s))
-      fail(Fault::rank, "host 0 at {} ended before all hosts had connected: {}", host_0_.at,
-           host_0_.why);
+    if (reached_ || !silent_since) silent_since = now;
+    if (host_0_.launch && now - *silent_since >= std::chrono::duration<double>(settings_.gone_s))
+      fail(Fault::rank,
+           "host 0 at {} no longer answers, and not all hosts had connected: {}; read its own "
+           "message, then start all hosts again",
+           host_0_.at, host_0_.why);
     if (now >= deadline)
       fail(Fault::rank,
            "host 0 did not answer at {} within {} s: {}; start all hosts together, and let other "

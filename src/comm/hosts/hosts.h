@@ -20,7 +20,7 @@ struct HostsSettings {
 
 // The leader of each host, its rank with local_rank 0, calls this. Host 0 listens on the one
 // interface that has the master's address, or that leads to it; the others connect to it until they
-// reach it, and again if a connection is closed before all hosts have come. Both ends of each
+// reach it, and again if a connection is closed before they have joined. Both ends of each
 // connection prove that they know the secret (handshake.h), host 0 compares the hosts, and all of
 // them get the map.
 //

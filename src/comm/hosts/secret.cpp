@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 
 #include "base/descriptor.h"
 #include "base/fail.h"
+#include "base/lower_case.h"
 
 namespace dpt {
 namespace {
@@ -38,14 +40,16 @@ std::string read_secret(const std::string& path) {
         path,
         fmt::format("other users can read or write it (its mode is {:04o})", info.st_mode & 07777),
         fmt::format("run `chmod 600 {}`", path));
-  std::array<char, 2 * kDigits> buffer{};
+  constexpr size_t kMostWhiteSpace = 64;
+  std::array<char, kDigits + kMostWhiteSpace + 1> buffer{};
   const ssize_t n = read(file.get(), buffer.data(), buffer.size());
   if (n < 0) refuse(path, std::generic_category().message(errno), kMakeOne);
   std::string out(buffer.data(), static_cast<size_t>(n));
   out.erase(out.find_last_not_of(" \t\r\n") + 1);
-  if (out.size() != kDigits || out.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos)
+  if (std::cmp_equal(n, buffer.size()) || out.size() != kDigits ||
+      out.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos)
     refuse(path, fmt::format("it does not consist of {} hexadecimal digits", kDigits), kMakeOne);
-  return out;
+  return lower_case(out);
 }
 
 }  // namespace

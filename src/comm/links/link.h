@@ -39,16 +39,16 @@ struct LinkWorld {
   // The numeric address of the network interface to use, "10.0.0.2" or "fd00::2".
   std::string address;
   double timeout_s = 60;  // to connect, and for messages of a host to make progress
-  // Receives what the link does, and ends it; it outlives the link. Messages then have no time
-  // limit of the link's own: whoever reads it ends the run (ControlChannel), which knows whether
-  // the other host still computes or saves. Null: nobody does.
+  // The link reports here what it does, and stops once `ended` is set; it outlives the link.
+  // Messages then have no time limit in the link: the reader (ControlChannel) ends the run, since
+  // it knows whether the other host still computes or saves. Null: `timeout_s` is the limit.
   LinkActivity* activity = nullptr;
   // Sends `own` to all hosts and returns what each host sent, in the order of hosts. Blocks until
   // all have called it. Throws Error{rank}.
   std::function<std::vector<std::string>(const std::string& own)> all_gather;
-  // Throws in place of LinkFailed what the call that has failed then throws: what a link knows,
-  // "connection reset by peer", names neither the rank that has ended nor its step. Null: nobody
-  // knows more.
+  // The thread whose call failed calls it, and it throws the error to report in place of
+  // LinkFailed: the link knows only "connection reset by peer", not which rank ended at which step.
+  // Null: LinkFailed is thrown.
   std::function<void(const LinkFailed& failure)> explain{};
 };
 

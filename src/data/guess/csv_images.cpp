@@ -100,7 +100,7 @@ bool repeats(const Names& names) {
   return different.size() * 2 < names.texts.size();
 }
 
-// A file whose name differs from this one in capital letters only; empty: there is none.
+// A file whose name differs from this one in capitals only; empty: there is none.
 std::string in_other_letters(const std::string& name, const std::vector<std::string>& folders) {
   const fs::path wanted = with_slashes(name);
   for (const std::string& folder : folders) {
@@ -108,7 +108,7 @@ std::string in_other_letters(const std::string& name, const std::vector<std::str
     std::error_code error;
     if (fs::directory_iterator(inside.empty() ? "." : inside, error); error) continue;
     for (const std::string& file : list_folder(inside.empty() ? "." : inside.string()).files)
-      if (lower_case(file) == lower_case(wanted.filename().string()))
+      if (file != wanted.filename() && lower_case(file) == lower_case(wanted.filename().string()))
         return (inside / file).string();
   }
   return "";
@@ -234,16 +234,18 @@ std::optional<ImageColumn> images_of(const ScannedColumns& t, const CsvFormat& f
   const std::vector<std::string> reasons = reasons_left_out(t);
   for (size_t i = 0; i < t.profiles.size() && !only; ++i)
     if (i != image->column && !t.is_target(i) && reasons[i].empty()) return {};
-  const std::string other =
-      in_other_letters(t.profiles[image->column].words().begin()->first, folders_beside(path));
+  const auto& words = t.profiles[image->column].words();
+  const auto first =
+      std::ranges::min_element(words, {}, [](const auto& word) { return word.second.line; });
+  const std::string other = in_other_letters(first->first, folders_beside(path));
   fail(Fault::data,
        "{}: column '{}' holds names of images, such as {}, but there is no such file in {} or its "
        "subfolders; {}",
        path, t.profiles[image->column].name(), image->first, shown(image->folder),
-       other.empty() ? "move the images there, or name their folder by the key `folder` of "
-                       "image_table (dptrain explain image_table)"
-                     : fmt::format("{} differs in capitals: give the names and the files the same "
-                                   "ones",
+       other.empty() ? "move the images there, or write a spec whose image_table has the key "
+                       "`folder` (dptrain explain image_table)"
+                     : fmt::format("{} differs in capitals: use the same ones in the table and in "
+                                   "the names of the files",
                                    other));
 }
 

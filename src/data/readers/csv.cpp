@@ -295,8 +295,8 @@ class Reader {
     if (like_csv_number(text)) return what + "; correct it, or delete the line";
     if (targets_[column] && format_.numbered_classes > 0)
       return fmt::format(
-          "'{:.40}' in column '{:.40}' is not a number, but the training set numbers its {}: "
-          "write their numbers, 0 to {}",
+          "'{:.40}' in column '{:.40}' is not a number, but the {} of the training set are "
+          "numbered: write a number from 0 to {}",
           text, name, counted(format_.numbered_classes, "class", "classes"),
           format_.numbered_classes - 1);
     return fmt::format("'{:.40}' in column '{:.40}' is not a number; {}", text, name,

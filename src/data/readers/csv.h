@@ -34,7 +34,7 @@ struct CsvFormat {
   std::vector<size_t> targets{};  // columns to be predicted
   bool drop_targets = false;      // lines without a value in `targets` are left out, as by `drop`
   bool label_words = false;       // fields of `targets` may be label words, which count as 1 and 0
-  // Error messages name the numbers of so many classes that the training set has; 0: of none.
+  // Above 0: the targets of the training set are numbers of so many classes, as errors then say.
   int64_t numbered_classes = 0;
   // Error messages may name keys of the data set `csv`; else the file is for a trained model, whose
   // format and columns are given.

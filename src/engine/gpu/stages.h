@@ -59,10 +59,10 @@ class GpuStages {
   // GPU: once the stream is done, the next stage's GPU has what it reads of it.
   virtual void pass_on(const StageOp&, const GpuBinding*) {}
 
-  // At the end of a step, after GpuUpdate::join_pieces(). gather_norm_partials() collects those of
-  // all GPUs on the GPU with the last stage and returns true there. That GPU judges the step and
-  // calls broadcast_decision(), which broadcasts its state. The others call receive_decision(),
-  // which returns that state in their own memory.
+  // At the end of a step, after GpuUpdate::join_pieces(). gather_norm_partials() collects the
+  // partial norms of all GPUs on the GPU with the last stage and returns true there. That GPU
+  // judges the step and calls broadcast_decision(), which broadcasts its state. The others call
+  // receive_decision(), which returns that state in their own memory.
   virtual bool gather_norm_partials(GpuUpdate& update) = 0;
   virtual void broadcast_decision() = 0;
   virtual const cuda::StepState* receive_decision() = 0;

@@ -363,11 +363,11 @@ TEST_CASE("a host does not join another launch") {
   std::thread hosts_0([&] { on_each_host({first[0], second[0]}, join_and_leave); });
   PretendedHost host_1 = first[1];
   host_1.world.master.port = proxy.port();
-  CHECK(
-      on_each_host({host_1}, join_and_leave)[0] ==
-      fmt::format("the dptrain at 127.0.0.1:{} belongs to another run, and host 0 of this run has "
-                  "ended: give each run its own port",
-                  proxy.port()));
+  CHECK(on_each_host({host_1}, join_and_leave)[0] ==
+        fmt::format(
+            "host 0 at 127.0.0.1:{} was started again after this host had found it, or another "
+            "run listens there: start all hosts again, and give each run its own port",
+            proxy.port()));
   for (const PretendedHost& p : {first[1], second[1]})  // ends both
     tell_hosts_of_failure(p.world, "the test ends", p.trust, p.settings);
   hosts_0.join();
@@ -401,9 +401,10 @@ TEST_CASE("host 0 that ends while hosts wait is told within seconds") {
     c.close();
     host_1.join();
   }
-  CHECK(error == fmt::format("host 0 at 127.0.0.1:{} ended before all hosts had connected: "
-                             "Connection refused",
-                             hosts[0].world.master.port));
+  CHECK(error ==
+        fmt::format("host 0 at 127.0.0.1:{} no longer answers, and not all hosts had connected: "
+                    "Connection refused; read its own message, then start all hosts again",
+                    hosts[0].world.master.port));
 }
 
 TEST_CASE("a host that has failed tells host 0, which reports it") {

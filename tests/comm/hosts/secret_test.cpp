@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/lower_case.h"
 #include "comm/hosts/handshake.h"
 #include "data/folder.h"
 
@@ -40,7 +41,7 @@ TEST_CASE("a secret is read from a file that only its owner can read") {
   };
   const std::string digits = "0123456789abcdef0123456789ABCDEF0123456789abcdef0123456789abcdef";
   write(digits + "\n", 0600);
-  CHECK(trust_of({{"DPTRAIN_SECRET_FILE", path}}).secret == digits);
+  CHECK(trust_of({{"DPTRAIN_SECRET_FILE", path}}).secret == lower_case(digits));
   for (const mode_t mode : {0640, 0604, 0660, 0620}) {
     write(digits + "\n", mode);
     CHECK(refusal(path) ==

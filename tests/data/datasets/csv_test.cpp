@@ -413,7 +413,7 @@ TEST_CASE("csv: classes of the test set are those of the training set") {
             "with"));
 }
 
-TEST_CASE("csv: texts in the place of the training set's numbered classes are refused with them") {
+TEST_CASE("csv: texts are refused where the training set's classes are numbered") {
   const Folder folder;
   folder.write("t.csv", "a,y\n1,0\n2,1\n");
   folder.write("u.csv", "a,y\n3,True\n");
@@ -423,8 +423,8 @@ TEST_CASE("csv: texts in the place of the training set's numbered classes are re
                 load_validation("csv", fmt::format("{{path: u.csv, classes: {}}}", classes),
                                 training, folder.path());
               }),
-              "u.csv:2:3: 'True' in column 'y' is not a number, but the training set numbers its 2 "
-              "classes: write their numbers, 0 to 1"));
+              "u.csv:2:3: 'True' in column 'y' is not a number, but the 2 classes of the training "
+              "set are numbered: write a number from 0 to 1"));
 }
 
 TEST_CASE("csv: what is wrong with texts and missing values") {

@@ -244,7 +244,7 @@ TEST_CASE("a table that names images is an image_table" * doctest::skip(!reads_p
             "t.csv: column 'file' holds names of images, such as 'far/0.png' on line 2, but there "
             "is no such file in " +
                 folder.path() +
-                " or its subfolders; move the images there, or name their folder by the key"));
+                " or its subfolders; move the images there, or write a spec whose image_table"));
 }
 
 TEST_CASE("images whose names differ in capitals are named" * doctest::skip(!reads_png())) {
@@ -253,10 +253,10 @@ TEST_CASE("images whose names differ in capitals are named" * doctest::skip(!rea
   folder.write("t.csv", "file,label\ncat 1.png,a\ncat 2.png,b\ncat 3.png,b\n");
   CHECK(has(data_error([&] { guess_data({.path = folder.file("t.csv")}); }),
             "or its subfolders; " + folder.file("photos/Cat 1.PNG") +
-                " differs in capitals: give the names and the files the same ones"));
+                " differs in capitals: use the same ones in the table and in the names"));
 }
 
-TEST_CASE("of many rows some of each kind are looked at, also where kinds take turns") {
+TEST_CASE("some of many rows have each kind among them, also where kinds alternate") {
   CHECK(spread_rows(3, 5) == std::vector<size_t>{0, 1, 2});
   for (const size_t kinds : {2, 3, 4, 5, 8}) {
     std::vector<size_t> counts(kinds);

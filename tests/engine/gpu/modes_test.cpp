@@ -301,12 +301,14 @@ TEST_CASE("an event that is left out of a step of ddp is found" * doctest::skip(
   for (const Words& how :
        {Words{}, {"parallel={ddp: {shard: optimizer, compress: bf16, timeout: 1}}"}}) {
     int64_t found = 0;
-    for (int64_t n = 0;; n += kSanitized ? 3 : 1) {
+    for (int64_t n = 0, right = 0; right < 3; n += kSanitized ? 3 : 1) {
       Fleet gpus;
       const Ran ran = run_spec(
           kMlp, with(kSmall, how),
           gpus.opener([n](FakeApi::Settings& s) { s.deaf_wait = s.index == 1 ? n : -1; }), 1);
-      if (ran.code == 0) break;
+      // There is no such event, or the GPUs were in order without it, as on a busy machine.
+      right = ran.code == 0 ? right + 1 : 0;
+      if (ran.code == 0) continue;
       CAPTURE(ran.err);
       // A sum that escapes the capture leaves the ranks with different calls, one of which waits
       // for its GPU where the weights are compared.
@@ -317,7 +319,7 @@ TEST_CASE("an event that is left out of a step of ddp is found" * doctest::skip(
       CHECK(told);
       ++found;
     }
-    CHECK(found > (kSanitized ? 1 : 5));
+    CHECK(found > (kSanitized ? 1 : 10));
   }
 }
 
