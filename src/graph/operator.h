@@ -49,6 +49,7 @@ enum class Trait : unsigned {
 class Traits {
  public:
   constexpr Traits() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): a trait is a set of one
   constexpr Traits(Trait one) : bits_(static_cast<unsigned>(one)) {}
   constexpr bool has(Trait t) const { return (bits_ & static_cast<unsigned>(t)) != 0; }
   friend constexpr Traits operator|(Traits a, Traits b) {

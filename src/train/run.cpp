@@ -47,7 +47,8 @@ namespace {
 // lease is empty (workers are not pinned) if there are too few cores, and on GPUs, where the
 // threads that CUDA and NCCL start would be pinned too.
 CoreLease lease_cores(const Devices& devices, int ranks) {
-  const auto workers = static_cast<size_t>(ranks * devices.topology.workers_per_rank());
+  const auto workers =
+      static_cast<size_t>(ranks) * static_cast<size_t>(devices.topology.workers_per_rank());
   const Rows own = devices.topology.workers_of_host(devices.topology.host);
   if (devices.on_gpu() || static_cast<size_t>(own.count()) > usable_cores().size()) return {};
   return {allowed_cores(), workers};
@@ -157,87 +158,107 @@ void equip(RankState& state, const RunParts& parts) {
   state.resumed_states = parts.resumed_states;
 }
 
-// Runs one rank, in a process of its own or in this one. Returns its exit code.
-int run_one_rank(const RunParts& parts, int rank, std::span<const int> cores) {
-  const Session& s = parts.session;
-  const std::optional<Resume>& resume = parts.resume();
-  const std::string& folder = parts.folder();
-  Team team = parts.memory.team();
-  RankState state(s, parts.memory.buffers(), team, rank, *parts.generator);
-  equip(state, parts);
-  // The first rank of the first host writes the run directory and prints the results.
-  const bool first_rank = state.number() == 0;
-  const int ranks = team.shape().ranks;
-  const Probe* probe = parts.request.probe;
-  std::unique_ptr<Reporter> reporter;
-  if (first_rank && !probe)
-    reporter = std::make_unique<Reporter>(
-        s, folder,
-        Reporter::Settings{.resumed = resumed_at(resume),
-                           .run_id = parts.request.identity.id,
-                           .log_interval_s = parts.request.log_interval_s,
-                           .cpus = parts.request.cpus,
-                           .disk = &parts.disk});
-  CheckpointStore checkpoints(s, folder, parts.request.location.resolved_spec,
-                              resume ? resume->path : "", parts.disk);
-  if (!probe && s.settings.spec.save.on) state.checkpoints = &checkpoints;
-  BestWeights best_weights(s, folder, checkpoints, parts.disk);
-  if (!probe) state.best_weights = &best_weights;
-  // A call into the GPU driver may block forever, even while a run ends.
-  std::optional<Watchdog> watchdog;
-  if (s.devices.on_gpu()) watchdog.emplace(team, rank, parts.request.watchdog_s);
-  Outcome outcome;
-  const auto body = [&](int worker) {
-    const bool first = worker == rank * s.devices.topology.workers_per_rank();
-    const auto at = static_cast<size_t>(worker);
-    const WorkerObservers observers{.reporter = first ? reporter.get() : nullptr,
-                                    .clock = probe ? &probe->clocks[at] : nullptr,
-                                    .trace = parts.traces.empty() ? nullptr : &parts.traces[at]};
-    team.barrier_without_limit(
-        worker);  // rank 0 has filled the weights, which GPUs copy first of all
-    const Outcome mine = train_worker(state, worker, observers);
-    if (!first) {
-      for (int r = 0; r < ranks; ++r) team.barrier_without_limit(worker);
-      return;
-    }
-    outcome = mine;
-    if (reporter) reporter->settle();
-    if (probe) probe->last(rank);
-    if (first_rank && !probe) {
-      Progress saving = team.progress(rank);
-      saving.phase = Phase::saving;
-      team.set_progress(worker, saving);
-      save_weights(parts, outcome, checkpoints);
-      if (!mine.stopped_by) checkpoints.finish();
-    }
-    // No host reports success before the first one has saved.
-    if (rank == 0 && parts.request.hosts) parts.request.hosts->confirm_saved();
-    // Print in the order of the ranks.
-    for (int r = 0; r < ranks; ++r) {
-      if (r == rank && !mine.stopped_by && !probe)
-        print_stdout("Training on {} {} finished.\n", s.devices.on_gpu() ? "GPU" : "CPU",
-                     state.number());
-      team.barrier_without_limit(worker);  // waits while the first worker saves
-    }
-  };
-  try {
-    run_workers(team, rank, body, cores);
-    if (reporter && s.data.final_test && !outcome.stopped_by)
-      evaluate_final_test(s, folder, outcome, *reporter, parts.request.open_gpu, cores);
-  } catch (const Error& e) {
-    if (reporter)  // the exit code is of the rank that failed first
-      write_failure(folder, team.broken() ? team.exit_code() : static_cast<int>(e.fault()),
-                    e.report());
-    throw;
+// A rank, in a process of its own or in this one.
+class OneRank {
+ public:
+  OneRank(const RunParts& parts, int rank)
+      : parts_(parts),
+        s_(parts.session),
+        probe_(parts.request.probe),
+        rank_(rank),
+        team_(parts.memory.team()),
+        state_(s_, parts.memory.buffers(), team_, rank, *parts.generator),
+        checkpoints_(s_, parts.folder(), parts.request.location.resolved_spec,
+                     parts.resume() ? parts.resume()->path : "", parts.disk),
+        best_weights_(s_, parts.folder(), checkpoints_, parts.disk) {
+    equip(state_, parts);
+    if (is_first() && !probe_)
+      reporter_ = std::make_unique<Reporter>(
+          s_, parts.folder(),
+          Reporter::Settings{.resumed = resumed_at(parts.resume()),
+                             .run_id = parts.request.identity.id,
+                             .log_interval_s = parts.request.log_interval_s,
+                             .cpus = parts.request.cpus,
+                             .disk = &parts.disk});
+    if (!probe_ && s_.settings.spec.save.on) state_.checkpoints = &checkpoints_;
+    if (!probe_) state_.best_weights = &best_weights_;
+    // A call into the GPU driver may block forever, even while a run ends.
+    if (s_.devices.on_gpu()) watchdog_.emplace(team_, rank, parts.request.watchdog_s);
   }
-  if (reporter)
-    reporter->end({.stopped_by = outcome.stopped_by,
-                   .checkpoint = checkpoints.newest(),
-                   .best = outcome.best,
-                   .early_stop = outcome.early_stop,
-                   .stopped_early = outcome.stopped_early});
-  return outcome.stopped_by ? exit_code_of(outcome.stopped_by) : 0;
-}
+
+  // Returns the rank's exit code.
+  int run(std::span<const int> cores) {
+    try {
+      run_workers(
+          team_, rank_, [&](int worker) { train(worker); }, cores);
+      if (reporter_ && s_.data.final_test && !outcome_.stopped_by)
+        evaluate_final_test(s_, parts_.folder(), outcome_, *reporter_, parts_.request.open_gpu,
+                            cores);
+    } catch (const Error& e) {
+      if (reporter_)  // the exit code is of the rank that failed first
+        write_failure(parts_.folder(),
+                      team_.broken() ? team_.exit_code() : static_cast<int>(e.fault()), e.report());
+      throw;
+    }
+    if (reporter_)
+      reporter_->end({.stopped_by = outcome_.stopped_by,
+                      .checkpoint = checkpoints_.newest(),
+                      .best = outcome_.best,
+                      .early_stop = outcome_.early_stop,
+                      .stopped_early = outcome_.stopped_early});
+    return outcome_.stopped_by ? exit_code_of(outcome_.stopped_by) : 0;
+  }
+
+ private:
+  // The first rank of the first host writes the run directory and prints the results.
+  bool is_first() const { return state_.number() == 0; }
+
+  void train(int worker) {
+    const bool first = worker == rank_ * s_.devices.topology.workers_per_rank();
+    const auto at = static_cast<size_t>(worker);
+    const WorkerObservers observers{.reporter = first ? reporter_.get() : nullptr,
+                                    .clock = probe_ ? &probe_->clocks[at] : nullptr,
+                                    .trace = parts_.traces.empty() ? nullptr : &parts_.traces[at]};
+    // Rank 0 has filled the weights, which GPUs copy first of all.
+    team_.barrier_without_limit(worker);
+    const Outcome mine = train_worker(state_, worker, observers);
+    if (first) {
+      outcome_ = mine;
+      if (reporter_) reporter_->settle();
+      if (probe_) probe_->last(rank_);
+      if (is_first() && !probe_) save(worker);
+      // No host reports success before the first one has saved.
+      if (rank_ == 0 && parts_.request.hosts) parts_.request.hosts->confirm_saved();
+    }
+    // Print in the order of the ranks.
+    for (int r = 0; r < team_.shape().ranks; ++r) {
+      if (first && r == rank_ && !mine.stopped_by && !probe_)
+        print_stdout("Training on {} {} finished.\n", s_.devices.on_gpu() ? "GPU" : "CPU",
+                     state_.number());
+      team_.barrier_without_limit(worker);  // waits while the first worker saves
+    }
+  }
+
+  void save(int worker) {
+    Progress saving = team_.progress(rank_);
+    saving.phase = Phase::saving;
+    team_.set_progress(worker, saving);
+    save_weights(parts_, outcome_, checkpoints_);
+    if (!outcome_.stopped_by) checkpoints_.finish();
+  }
+
+  const RunParts& parts_;
+  const Session& s_;
+  const Probe* probe_;
+  int rank_;
+  Team team_;
+  RankState state_;
+  CheckpointStore checkpoints_;
+  BestWeights best_weights_;
+  std::unique_ptr<Reporter> reporter_;
+  std::optional<Watchdog> watchdog_;
+  Outcome outcome_;
+};
 
 TeamSettings team_settings(const Session& s, const RunRequest& request, const CoreLease& cores) {
   TeamSettings out{.cores = static_cast<int>(usable_cores().size()),
@@ -357,7 +378,7 @@ int run(const Session& s, const RunRequest& request) {
       join_run(parts, rank);
       begin(parts, rank);
     }
-    return run_one_rank(parts, rank, cores_from(cores, joins ? 0 : rank * workers, workers));
+    return OneRank(parts, rank).run(cores_from(cores, joins ? 0 : rank * workers, workers));
   };
   const int code = memory.run_ranks(body, [&] {
     if (hosts) hosts->end(!memory.team().broken());

@@ -159,7 +159,7 @@ void ControlLoop::fail_run(const std::string& reason, const PeerHost* from) {
 
 // The team's reason, for other hosts: with the rank to blame and its position.
 std::string ControlLoop::reason_of_team() const {
-  const std::string reason = team_->reason();
+  std::string reason = team_->reason();
   if (reason.find(map.name_of(host)) != std::string::npos) return reason;
   const int rank = std::max(0, team_->broken_by());
   const std::string who = map.name_of_rank(host, rank);
