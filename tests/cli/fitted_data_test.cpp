@@ -118,6 +118,10 @@ TEST_CASE("a run directory and a test file are enough to evaluate") {
   const std::string with_training_file = loss(folder, words);
   std::filesystem::remove(folder.file("train.csv"));
   CHECK(loss(folder, words) == with_training_file);
+  // Nine rows are fewer than a batch.
+  std::vector<std::string> drops = words;
+  drops.emplace_back("data.drop_last=true");
+  CHECK(loss(folder, drops) == with_training_file);
   const Finished none = dptrain({"eval", "runs/t/1", "--set", "train"}, {}, folder.path());
   CHECK(none.code == 4);
   CHECK_MESSAGE(has(none.err, "train.csv"), none.err);

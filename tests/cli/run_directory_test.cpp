@@ -90,6 +90,12 @@ TEST_CASE("a folder that contains runs, as a sweep's, is no run, and the error n
   CHECK(f.code == 4);
   CHECK_MESSAGE(has(f.err, "both is no run but contains runs, such as both/"), f.err);
   CHECK_MESSAGE(has(f.err, ": name one (`dptrain runs both` lists them)"), f.err);
+  // Those of runs/ are found beside a folder of data that has the same name.
+  CHECK(c.run({"t.yaml", "steps=1", "out=runs/photos/a"}).code == 0);
+  c.folder.write("photos/1.csv", "a,b\n1,2\n");
+  const Finished beside = c.run({"eval", "photos"});
+  CHECK_MESSAGE(has(beside.err, "runs/photos is no run but contains runs, such as runs/photos/a"),
+                beside.err);
 }
 
 TEST_CASE("eval names the keys in which a spec differs from its newest run") {

@@ -1,5 +1,6 @@
 // Guesses about folders of images, and about tables that name images.
 #include <cstdlib>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -254,6 +255,11 @@ TEST_CASE("images whose names differ in capitals are named" * doctest::skip(!rea
   CHECK(has(data_error([&] { guess_data({.path = folder.file("t.csv")}); }),
             "or its subfolders; " + folder.file("photos/Cat 1.PNG") +
                 " differs in capitals: use the same ones in the table and in the names"));
+  // One of three is there, as it is written.
+  folder.write("photos/cat 1.png", read_file(test_file("fixtures/images/png/rgb.png")));
+  std::filesystem::remove(folder.file("photos/Cat 1.PNG"));
+  CHECK(has(data_error([&] { guess_data({.path = folder.file("t.csv")}); }),
+            "or its subfolders; move the images there"));
 }
 
 TEST_CASE("some of many rows have each kind among them, also where kinds alternate") {
