@@ -72,7 +72,7 @@ std::string find_run(const std::string& given, const char* other) {
     run = named_run("runs/" + given);
   if (is_run(run, other)) return run;
   for (const std::string& place : {folder, "runs/" + given}) {
-    const std::string inside = newest_below(place);
+    const std::string inside = fs::is_directory(place, error) ? newest_below(place) : "";
     if (inside.empty()) continue;
     fail(Fault::data,
          "{0} is no run but contains runs, such as {1}: name one (`dptrain runs {0}` lists them)",
