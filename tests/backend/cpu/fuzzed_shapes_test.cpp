@@ -13,7 +13,6 @@
 #include "graph/fuzzed_samples.h"
 #include "graph/in_layouts.h"
 #include "graph/sample_run.h"
-#include "sanitizers.h"
 
 namespace dpt {
 namespace {
@@ -174,7 +173,7 @@ class Comparison {
 TEST_CASE("every kernel agrees with the plain loops on fuzzed shapes, exactly on whole numbers") {
   ShapeFuzzer fuzzer(fuzz_setting("DPT_FUZZ_SEED", 1));
   Comparison all(fuzzer);
-  const uint64_t shapes = fuzz_setting("DPT_FUZZ_SHAPES", kSanitized ? 12 : 60);
+  const uint64_t shapes = fuzz_setting("DPT_FUZZ_SHAPES", 60);
   for (const OperatorType& type : operator_table()) {
     // Gradients are compared on the values that their operators' fuzzed samples give them.
     const Samples& samples = written_samples_of(type.name);
