@@ -76,10 +76,14 @@ bool ColumnProfile::can_be_corrected() const {
   return separated_ + infinite_ + marked_ > 0 || words_in_all_ * kShare <= rows_ - missing_;
 }
 
+const std::string& ColumnProfile::first_text() const {
+  return std::ranges::min_element(words_, {}, [](const auto& word) { return word.second.line; })
+      ->first;
+}
+
 std::string ColumnProfile::first_word() const {
-  const auto first =
-      std::ranges::min_element(words_, {}, [](const auto& word) { return word.second.line; });
-  return fmt::format("'{:.20}' on line {}", one_line(first->first), first->second.line);
+  const std::string& text = first_text();
+  return fmt::format("'{:.20}' on line {}", one_line(text), words_.at(text).line);
 }
 
 std::string ColumnProfile::why_broken() const {

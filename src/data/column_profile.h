@@ -47,7 +47,9 @@ class ColumnProfile {
     size_t count = 0, line = 0;  // the first one
   };
   const std::map<std::string, Word, std::less<>>& words() const { return words_; }
-  std::string first_word() const;  // "'red' on line 2". REQUIRES: there is one
+  // The first word in the file, and "'red' on line 2". REQUIRES: there is one.
+  const std::string& first_text() const;
+  std::string first_word() const;
   // What a broken column has, and on which lines: "holds numbers in 98 of 100 lines, but 'x4' on
   // line 7, 'x5' on line 9".
   std::string why_broken() const;

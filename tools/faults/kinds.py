@@ -97,12 +97,14 @@ class StopRank(Kind):
 
 
 class WithProxy(Kind):
+    proxy_type = Proxy
+
     def __init__(self):
         self.proxy = None
 
     def proxy_of(self):
         def make(port):
-            self.proxy = Proxy(port)
+            self.proxy = self.proxy_type(port)
             return self.proxy
         return make
 
@@ -140,24 +142,13 @@ class DelayControl(WithProxy):
         return Effect(f"control connections take {seconds:.1f} s", ends=False)
 
 
-class Flood(Kind):
+class Flood(WithProxy):
     name = "flood the port of host 0 while hosts connect"
-
-    def __init__(self):
-        self.strangers = None
-
-    def proxy_of(self):
-        def make(port):
-            self.strangers = Strangers(port)
-            return self.strangers
-        return make
+    proxy_type = Strangers
 
     def inject(self, cluster, random):
-        assert self.strangers.connections > 0, "no stranger has connected"
-        return Effect(f"{self.strangers.connections} connections of strangers", ends=False)
-
-    def repair(self, cluster):
-        self.strangers.stop()
+        assert self.proxy.connections > 0, "no stranger has connected"
+        return Effect(f"{self.proxy.connections} connections of strangers", ends=False)
 
 
 class OnNetwork(Kind):

@@ -47,15 +47,20 @@ std::string_view split_of(std::string_view name) {
   return "";
 }
 
+// What is in a folder, also in "", the current one; nothing if it cannot be listed.
+FolderListing listing_of(const fs::path& folder) {
+  const std::string name = folder.empty() ? "." : folder.string();
+  std::error_code error;
+  const fs::directory_iterator first(name, error);
+  return error ? FolderListing{} : list_folder(name);
+}
+
 // The table's folder, and folders in it. First those of the table's split, last those of others.
 std::vector<std::string> folders_beside(const fs::path& table) {
   constexpr size_t kMost = 100;
   const fs::path own = table.parent_path();
-  const std::string listed = own.empty() ? "." : own.string();
   std::vector<std::string> out = {own.string()};
-  std::error_code error;
-  if (fs::directory_iterator(listed, error); error) return out;
-  for (const std::string& folder : list_folder(listed).folders)
+  for (const std::string& folder : listing_of(own).folders)
     if (out.size() < kMost) out.push_back((own / folder).string());
   const std::string_view split = split_of(table.stem().string());
   const auto rank = [&](const std::string& folder) {
@@ -105,9 +110,7 @@ std::string in_other_letters(const std::string& name, const std::vector<std::str
   const fs::path wanted = with_slashes(name);
   for (const std::string& folder : folders) {
     const fs::path inside = fs::path(folder) / wanted.parent_path();
-    std::error_code error;
-    if (fs::directory_iterator(inside.empty() ? "." : inside, error); error) continue;
-    for (const std::string& file : list_folder(inside.empty() ? "." : inside.string()).files)
+    for (const std::string& file : listing_of(inside).files)
       if (file != wanted.filename() && lower_case(file) == lower_case(wanted.filename().string()))
         return (inside / file).string();
   }
@@ -234,14 +237,12 @@ std::optional<ImageColumn> images_of(const ScannedColumns& t, const CsvFormat& f
   const std::vector<std::string> reasons = reasons_left_out(t);
   for (size_t i = 0; i < t.profiles.size() && !only; ++i)
     if (i != image->column && !t.is_target(i) && reasons[i].empty()) return {};
-  const auto& words = t.profiles[image->column].words();
-  const auto first =
-      std::ranges::min_element(words, {}, [](const auto& word) { return word.second.line; });
-  const std::string other = in_other_letters(first->first, folders_beside(path));
+  const ColumnProfile& column = t.profiles[image->column];
+  const std::string other = in_other_letters(column.first_text(), folders_beside(path));
   fail(Fault::data,
        "{}: column '{}' holds names of images, such as {}, but there is no such file in {} or its "
        "subfolders; {}",
-       path, t.profiles[image->column].name(), image->first, shown(image->folder),
+       path, column.name(), image->first, shown(image->folder),
        other.empty() ? "move the images there, or write a spec whose image_table has the key "
                        "`folder` (dptrain explain image_table)"
                      : fmt::format("{} differs in capitals: use the same ones in the table and in "
