@@ -149,39 +149,38 @@ class DataLoading {
     const DataSpec& data = spec_.data;
     if (fitted_) query_.training_set = &*fitted_;
     query_.trained = [this](int64_t samples) { return trained(samples); };
-    const bool trained_set = load_training();
+    try {
+      out_.train = load(data.dataset, Split::train);
+    } catch (const Error& e) {
+      if (e.fault() != Fault::data || !fitted_ || asked_ != EvaluatedSet::test ||
+          !has_test_set(data.dataset))
+        throw;
+      return load_test_alone();
+    }
     query_.trained = nullptr;
     if (!fitted_) query_.training_set = &out_.train;
     if (data.limit > 0) take_first(out_.train, data.limit);
     const bool validates = data.validation.on() && evaluates(spec_);
     out_.evaluated = asked_.value_or(validates ? EvaluatedSet::validation : EvaluatedSet::test);
     // Also if another set is evaluated: these samples are not trained on.
-    if (trained_set && data.validation.fraction > 0) split(d);
-    if (!trained_set)
-      out_.test = out_.train;
-    else if (asked_ || evaluates(spec_))
-      load_evaluated();
+    if (data.validation.fraction > 0) split(d);
+    if (asked_ || evaluates(spec_)) load_evaluated();
     if (validates && spec_.evaluate.on && !asked_) load_final_test();
     if (!data.target_transforms.empty()) return;
-    if (trained_set) check_targets(out_.train, "training", spec_.loss);
+    check_targets(out_.train, "training", spec_.loss);
     if (out_.test && out_.test_rows.empty())
       check_targets(*out_.test, out_.evaluated_set(), spec_.loss);
   }
 
-  // False: the training data cannot be read, but a trained model is evaluated on its test set,
-  // which does not need them: `train` then holds the test set.
-  bool load_training() {
-    const Choice& dataset = spec_.data.dataset;
-    try {
-      out_.train = load(dataset, Split::train);
-      return true;
-    } catch (const Error& e) {
-      if (e.fault() != Fault::data || !fitted_ || asked_ != EvaluatedSet::test ||
-          !has_test_set(dataset))
-        throw;
-      out_.train = load(dataset, Split::test);
-      return false;
-    }
+  // The training data cannot be read, but a trained model is evaluated on its test set, which does
+  // not need them: `train` then holds the whole test set, too.
+  void load_test_alone() {
+    query_.trained = nullptr;
+    out_.evaluated = EvaluatedSet::test;
+    load_test();
+    out_.train = *out_.test;
+    if (spec_.data.target_transforms.empty())
+      check_targets(*out_.test, out_.evaluated_set(), spec_.loss);
   }
 
   void load_evaluated() {

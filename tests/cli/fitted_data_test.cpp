@@ -122,6 +122,10 @@ TEST_CASE("a run directory and a test file are enough to evaluate") {
   std::vector<std::string> drops = words;
   drops.emplace_back("data.drop_last=true");
   CHECK(loss(folder, drops) == with_training_file);
+  // A limit is one of the training data.
+  std::vector<std::string> limited = words;
+  limited.emplace_back("data.limit=4");
+  CHECK(loss(folder, limited) == with_training_file);
   const Finished none = dptrain({"eval", "runs/t/1", "--set", "train"}, {}, folder.path());
   CHECK(none.code == 4);
   CHECK_MESSAGE(has(none.err, "train.csv"), none.err);
